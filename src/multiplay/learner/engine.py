@@ -19,7 +19,7 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.features import Features
-from multiplay.features.table import Scales
+from multiplay.features.table import Scales, Values
 from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.features import FeatureState, new_table
@@ -36,7 +36,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
-from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
+from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
 from multiplay.learner.switching import SwitchingState, with_others
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
@@ -153,11 +153,11 @@ class Engine:
         actions: ActionSet,
         policy: Policy | None,
         rng: Streams,
-        losses: Range | None,
-        rewards: Range | None,
-        outside: str,
-        missing: str,
-        changing: bool,
+        losses: Range | None = None,
+        rewards: Range | None = None,
+        outside: str = "refuse",
+        missing: str = "refuse",
+        changing: bool = False,
         features: Features | None = None,
         arms: Any = None,
         allowance: AllowanceSettings | None = None,
@@ -226,26 +226,43 @@ class Engine:
         """Return the set of a round for the options of ``ask``."""
         return self.state.round_set(actions, self.limits(actions, at_most, exclude, fixed))
 
-    def featured(self, round_set: RoundSet, given: Any, default: bool = False) -> RoundSet:
+    def featured(
+        self,
+        round_set: RoundSet,
+        given: Any,
+        action: IntArray | None = None,
+        *,
+        default: bool = False,
+    ) -> RoundSet:
         """Return the set of a round with its features, for the argument of ``ask``.
 
-        ``default``: with those of the last play if none are given.
+        ``action`` as in ``with_features``; ``default``: with the features of the last play if none
+        are given.
         """
         features = self.features_for(given)
         if features is None:
             return round_set
-        today, names = features.values(given, default), round_set.actions.names
-        return round_set.featured(features.checked(today, names, self.state.arms.index))
+        return self.with_features(round_set, features.values(given, default), action)
 
-    def featured_plan(
-        self, round_set: RoundSet, action: IntArray, given: Any, default: bool = False
+    def with_features(
+        self,
+        round_set: RoundSet,
+        today: Values | None,
+        action: IntArray | None = None,
+        scales: Scales | None = None,
     ) -> RoundSet:
-        """Return the set of a round with features of the arms of a plan; others need no values."""
-        features = self.features_for(given)
-        if features is None:
+        """Return the set of a round with its features, for parsed values.
+
+        With an ``action``, those of its arms only: other arms need no values. ``scales`` are those
+        of a journal, if they are known.
+        """
+        features, known = self.state.features, self.state.arms.index
+        if features is None or today is None:
             return round_set
-        today = features.values(given, default)
-        found = features.checked_plan(today, round_set, action, self.state.arms.index)
+        if action is None:
+            found = features.checked(today, round_set.actions.names, known, scales)
+        else:
+            found = features.checked_plan(today, round_set, action, known, scales)
         return round_set.featured(found)
 
     def features_for(self, given: Any) -> FeatureState | None:
@@ -335,8 +352,7 @@ class Engine:
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
-        today = None if round_set.features is None else round_set.features.today
-        numbers = when, cost, units, b"", truncated, phi, today
+        numbers = when, cost, units, b"", truncated, phi, round_set.today
         pending = PendingState(play, round_set.base, key, None, *numbers, gap=gap)
         self._keep(id, pending, round_set, ahead)
         return pending
@@ -464,6 +480,15 @@ class Engine:
 
     # ------------------------------------------------------------ external plans
 
+    def external(
+        self, plan: Units, actions: ActionSet | None, features: Any, missing: str | None
+    ) -> tuple[RoundSet, IntArray, bool]:
+        """Return the set of an external plan, the plan as an action, and ``ignores(missing)``."""
+        self.check_absorbs()
+        round_set, ignore = self.state.round_set(actions), self.ignores(missing)
+        action = action_of("plan", plan, round_set.given)
+        return self.featured(round_set, features, action), action, ignore
+
     def learn(
         self, round_set: RoundSet, action: IntArray, losses: Losses, ignore: bool, when: float
     ) -> tuple[Receipt, ParsedLosses]:
@@ -484,8 +509,7 @@ class Engine:
             self.promises.amounts(names)
         self.state.absorb(round_set, report, when)
         self.promises.learn(self.state, round_set, action, when)
-        if round_set.features is not None and self.state.features is not None:
-            self.state.features.keep_values(round_set.features, names)
+        self.keep_features(round_set)
         self.clipped += report.clipped
         return receipt_of(None, report)
 
@@ -522,8 +546,8 @@ class Engine:
         receipt = Receipt(None, seen, missing, clipped, added=tuple(new), skipped=logged.skipped)
         return receipt, scales or {}
 
-    def skip(self, round_set: RoundSet) -> None:
-        """Keep only the features of an external plan, whose losses were retracted."""
+    def keep_features(self, round_set: RoundSet) -> None:
+        """Keep the features of an external plan: all that stays of it if it is retracted."""
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep_values(round_set.features, round_set.actions.names)
 
@@ -587,51 +611,49 @@ class Engine:
         expected = f"a name such as {next(iter(index))!r}"
         raise InvalidInput("arm", expected, repr(arm), hint)
 
-    def forget(self, log: ReportLog, arm: str | None, before: Round | None, now: float) -> Restart:
-        """Return a restart without the reports before a round or time; see ``restart``."""
-        told = self.state.told
-        if isinstance(before, datetime):
-            when = past_time("before", before, now)
-            round = log.round_at(when)
-            if round == max(log.begins, 1):
-                expected, hint = "a time after the first report", "Use a later time."
-                raise InvalidInput("before", expected, str(before), hint)
-        else:
-            hint = f"Use {told + 1} to forget all reports so far."
-            round = checked_round("before", before, 1, told + 1, hint)
-        return self._rebuild(log, "before", False, round, arm)
-
-    def keep_reports(
-        self, log: ReportLog, arm: str | None, since: Round | None, now: float
+    def restarted(
+        self, log: ReportLog, keep: bool, arm: str | None, given: Round | None, now: float
     ) -> Restart:
-        """Return a restart with all reports since a round or time; see ``restart``.
+        """Return a restart of an arm, or of all arms; see ``restart``.
 
-        None for ``since``: with the reports that counted before the arm forgot some of them.
+        ``keep``: with all reports since a round or time; otherwise without those before it.
         """
-        if since is None:
-            if arm is None:
-                hint = "Use since=0 for all reports, or name one arm."
-                raise InvalidInput("since", "a round or a time, for all arms", "nothing", hint)
-            round = int(max(log.previous_start(self.state.arms.index[arm]), 0.0))
-        elif isinstance(since, datetime):
-            round = log.round_at(past_time("since", since, now))
-            round = 0 if round == log.begins + 1 == 1 else round
-        else:
-            hint = "Use 0 for all reports."
-            round = checked_round("since", since, 0, self.state.told, hint)
-        return self._rebuild(log, "since", True, round, arm)
-
-    def _rebuild(
-        self, log: ReportLog, argument: str, keep: bool, round: int, arm: str | None
-    ) -> Restart:
+        round = self._kept_since(log, arm, given, now) if keep else self._left(log, given, now)
         if round < log.begins:
             raise InvalidInput(
-                argument,
+                "since" if keep else "before",
                 f"a round from {log.begins} on",
                 f"{round}",
                 "The file of an older version has no reports of earlier rounds.",
             )
         return self.state.rebuild(log, keep, round, self.arm_places(arm))
+
+    def _left(self, log: ReportLog, before: Round | None, now: float) -> int:
+        """Return the first round that is left where the reports before one are forgotten."""
+        told = self.state.told
+        if not isinstance(before, datetime):
+            hint = f"Use {told + 1} to forget all reports so far."
+            return checked_round("before", before, 1, told + 1, hint)
+        round = log.round_at(past_time("before", before, now))
+        if round == max(log.begins, 1):
+            expected, hint = "a time after the first report", "Use a later time."
+            raise InvalidInput("before", expected, str(before), hint)
+        return round
+
+    def _kept_since(self, log: ReportLog, arm: str | None, since: Round | None, now: float) -> int:
+        """Return the first round whose reports count again.
+
+        None for ``since``: that before the arm forgot some of them.
+        """
+        if since is None:
+            if arm is None:
+                hint = "Use since=0 for all reports, or name one arm."
+                raise InvalidInput("since", "a round or a time, for all arms", "nothing", hint)
+            return int(max(log.previous_start(self.state.arms.index[arm]), 0.0))
+        if not isinstance(since, datetime):
+            return checked_round("since", since, 0, self.state.told, "Use 0 for all reports.")
+        round = log.round_at(past_time("since", since, now))
+        return 0 if round == log.begins + 1 == 1 else round
 
     def arm_places(self, arm: str | None) -> IntArray:
         """Return the place of an arm, or of all arms."""

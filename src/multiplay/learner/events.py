@@ -31,7 +31,9 @@ class Asked(NamedTuple):
 
     def replay(self, engine: Engine) -> None:
         """Keep the play as it was chosen."""
-        engine.keep(self.id, self.play, _featured(engine, self))
+        round_set, today = self.play.round_set, self.play.today
+        round_set = engine.with_features(round_set, today, scales=self.scales)
+        engine.keep(self.id, self.play, round_set)
 
 
 class Told(NamedTuple):
@@ -85,12 +87,8 @@ class Learned(NamedTuple):
 
     def replay(self, engine: Engine) -> None:
         """Learn from the plan."""
-        engine.state.rng, round_set = _stream(self.words), self.round_set
-        features = engine.state.features
-        if features is not None and self.today is not None:
-            known = engine.state.arms.index
-            rest = self.action, known, self.scales
-            round_set = round_set.featured(features.checked_plan(self.today, round_set, *rest))
+        engine.state.rng = _stream(self.words)
+        round_set = engine.with_features(self.round_set, self.today, self.action, self.scales)
         engine.absorb(round_set, self.action, self.parsed, self.ignore, self.when)
 
 
@@ -135,9 +133,8 @@ class Restarted(NamedTuple):
         assert log is not None
         if self.keep and isinstance(given, int):
             given = min(given, engine.state.told)
-        restart = engine.keep_reports if self.keep else engine.forget
         with suppress(InvalidInput):  # the reports before that time were retracted
-            engine.restart(restart(log, self.arm, given, self.now))
+            engine.restart(engine.restarted(log, self.keep, self.arm, given, self.now))
 
 
 class Promised(NamedTuple):
@@ -302,16 +299,3 @@ def words_of(engine: Engine) -> bytes:
 
 def _stream(words: bytes) -> Streams:
     return Streams(np.frombuffer(words, dtype=np.uint64).reshape(1, -1))
-
-
-def scales_of(round_set: RoundSet) -> Scales | None:
-    """Return the scales of features that a round determined; None without features."""
-    return None if round_set.features is None else round_set.features.scales
-
-
-def _featured(engine: Engine, asked: Asked) -> RoundSet:
-    round_set, features, today = asked.play.round_set, engine.state.features, asked.play.today
-    if features is None or today is None:
-        return round_set
-    names, known = round_set.actions.names, engine.state.arms.index
-    return round_set.featured(features.checked(today, names, known, asked.scales))

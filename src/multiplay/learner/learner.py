@@ -22,8 +22,8 @@ from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.learner import snapshot
-from multiplay.learner.allowance import FOUND, SURE, AllowanceSettings, is_restricted
-from multiplay.learner.comparison import Against, Question, compared
+from multiplay.learner.allowance import SURE, AllowanceSettings
+from multiplay.learner.comparison import Against, Question, compared, played_days
 from multiplay.learner.engine import (
     Engine,
     Losses,
@@ -45,11 +45,9 @@ from multiplay.learner.events import (
     Released,
     Restarted,
     Told,
-    scales_of,
     words_of,
 )
 from multiplay.learner.facts import learner_panel
-from multiplay.learner.played_days import played_days
 from multiplay.learner.plays import (
     CANCELLED,
     NEVER,
@@ -66,10 +64,10 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import MOST_PAST, checked_promises, is_held
-from multiplay.learner.queries import Queries
+from multiplay.learner.promises import MOST_PAST, checked_promises
+from multiplay.learner.queries import Queries, limits_of
 from multiplay.learner.reports import is_among, parse_losses
-from multiplay.learner.round_set import RoundSet, action_of
+from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
 from multiplay.promises.promise import Promise
 from multiplay.random import POLICY, Streams, seed_or_random
@@ -296,7 +294,7 @@ class Learner(Queries, HasPanel):
             log.keys[key], log.plans[id] = id, round_set.plan(action)
         if play.truncated:
             log.truncated[id] = play.gap
-        self.events.all.append(Asked(id, engine.pending[id], scales_of(round_set)))
+        self.events.all.append(Asked(id, engine.pending[id], round_set.scales))
         engine.warn_if_promised(play)
         return self._pending_play(engine, id)
 
@@ -481,16 +479,11 @@ class Learner(Queries, HasPanel):
         and index policies use the losses as samples. FTRL policies only improve their predictions,
         because the probability of playing this plan is not known.
         """
-        engine = self.engine
-        engine.check_absorbs()
-        when, round_set = timestamp("at", at), engine.state.round_set(actions)
-        ignore = engine.ignores(missing)
-        action = action_of("plan", plan, round_set.given)
-        round_set = engine.featured_plan(round_set, action, features)
-        words, features = words_of(engine), round_set.features
+        engine, when = self.engine, timestamp("at", at)
+        round_set, action, ignore = engine.external(plan, actions, features, missing)
+        words = words_of(engine)
         told, parsed = engine.learn(round_set, action, losses, ignore, when)
-        today = None if features is None else features.today
-        rest = ignore, when, words, today, scales_of(round_set)
+        rest = ignore, when, words, round_set.today, round_set.scales
         self.events.all.append(Learned(round_set.base, action, parsed, *rest))
         return told
 
@@ -662,11 +655,7 @@ class Learner(Queries, HasPanel):
         >>> float(learner.arms()["average"][0])
         80.0
         """
-        engine, log, now = self.engine, self._report_log(), timestamp("at", at)
-        arm = engine.checked_arm(arm)
-        left = engine.restart(engine.forget(log, arm, before, now))
-        self.events.all.append(Restarted(False, arm, before, now))
-        return left
+        return self._restart(False, arm, before, at)
 
     def keep(
         self, arm: str | None = None, *, since: Round | None = None, at: When = None
@@ -686,17 +675,16 @@ class Learner(Queries, HasPanel):
         at
             The time of this call; now if not given.
         """
-        engine, log, now = self.engine, self._report_log(), timestamp("at", at)
-        arm = engine.checked_arm(arm)
-        left = engine.restart(engine.keep_reports(log, arm, since, now))
-        self.events.all.append(Restarted(True, arm, since, now))
-        return left
+        return self._restart(True, arm, since, at)
 
-    def _report_log(self) -> ReportLog:
-        self.engine.check_restarts()
-        log = self.engine.state.log
+    def _restart(self, keep: bool, arm: str | None, given: Round | None, at: When) -> Remaining:
+        engine, log = self.engine, self.engine.state.log
+        engine.check_restarts()
         assert log is not None  # for such a policy, a learner logs all reports
-        return log
+        now, arm = timestamp("at", at), engine.checked_arm(arm)
+        left = engine.restart(engine.restarted(log, keep, arm, given, now))
+        self.events.all.append(Restarted(keep, arm, given, now))
+        return left
 
     # ------------------------------------------------------------ history
 
@@ -770,20 +758,10 @@ class Learner(Queries, HasPanel):
         action = np.array([plan[name] for name in arms], dtype=np.int64)
         then = Estimate(self.log.get(line, "expected"), math.nan, math.nan)
         made = id, action, dict(plan), key, lambda: then, lambda: self.why(id)
-        base, restricted, cut = None, False, self.log.truncated
-        if self.engine.allowance is not None:
-            play = self.events.play(id)
-            base = play.round_set.plan(play.memo[FOUND][0])
-            restricted = is_restricted(play.play)
-        prices, held = None, False
-        if self.engine.promises:
-            of_play = self.events.play(id).play
-            prices, held = self.engine.promises.prices_of(of_play), is_held(of_play)
-        rest = id in cut, lambda: self.words, base, restricted, cut.get(id)
-        switching, cost = self.engine.switching, 0.0
-        if switching is not None:
-            cost = switching.cost_of(self.events.play(id).play)
-        return PendingPlay(*made, *rest, prices=prices, held=held, change_cost=cost)
+        engine, cut = self.engine, self.log.truncated
+        limited = engine.promises or engine.allowance is not None or engine.switching is not None
+        limits = limits_of(engine, self.events.play(id)) if limited else {}
+        return PendingPlay(*made, id in cut, lambda: self.words, gap=cut.get(id), **limits)
 
     def _told_again(self, id: Any, losses: Losses) -> Receipt:
         """Return the receipt of a report of a play that is not pending."""

@@ -19,11 +19,19 @@ from multiplay.errors import InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.learner.allowance import FOUND, Allowance, AllowanceSettings, is_restricted
 from multiplay.learner.beliefs import Beliefs
-from multiplay.learner.comparison import Against, Past, Question, compared
+from multiplay.learner.comparison import Against, Past, PlayedDays, Question, compared
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.played_days import PlayedDays
-from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Why, play_id, times
+from multiplay.learner.plays import (
+    AnyPlay,
+    Estimate,
+    PendingPlay,
+    PendingState,
+    Plan,
+    Why,
+    play_id,
+    times,
+)
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseReport, is_held
 from multiplay.learner.round_set import RoundSet, action_of
@@ -371,7 +379,7 @@ class Queries(ABC):
             action = action_of("plan", plan, round_set.given)
             limits = engine.limits(actions, at_most, exclude, fixed)
             limits.check("plan", action, round_set.given.names)
-            round_set = engine.featured_plan(round_set, action, features, default=True)
+            round_set = engine.featured(round_set, features, action, default=True)
             engine.check_believes(round_set)
             level = probability("level", level, LEVEL)
             return engine.beliefs.expected(round_set, action, level)
@@ -545,13 +553,20 @@ class Queries(ABC):
             return self._expected(round_set, play.action[0], play.phi)
 
         made = id, action, round_set.plan(action), play.key, expect, lambda: self.why(id)
-        baseline = None
-        if FOUND in play.memo:
-            baseline = round_set.plan(play.memo[FOUND][0])
-        of_promises = engine.promises.prices_of(play.play), is_held(play.play)
-        rest = baseline, is_restricted(play.play), play.gap, *of_promises
-        cost = 0.0 if engine.switching is None else engine.switching.cost_of(play.play)
-        return PendingPlay(*made, play.truncated, lambda: self.words, *rest, change_cost=cost)
+        limits = limits_of(engine, play)
+        return PendingPlay(*made, play.truncated, lambda: self.words, gap=play.gap, **limits)
+
+
+def limits_of(engine: Engine, play: PendingState) -> dict[str, Any]:
+    """Return what an allowance, promises and changes did to a play: fields of ``PendingPlay``."""
+    found, switching = play.memo.get(FOUND), engine.switching
+    return {
+        "baseline": None if found is None else play.round_set.plan(found[0]),
+        "restricted": is_restricted(play.play),
+        "prices": engine.promises.prices_of(play.play),
+        "held": is_held(play.play),
+        "change_cost": 0.0 if switching is None else switching.cost_of(play.play),
+    }
 
 
 CHANGE_COLUMNS: dict[str, type] = {

@@ -182,6 +182,16 @@ class RoundSet:
         """The set without the features of a round: the same object in every round."""
         return self if self.plain is None else self.plain
 
+    @property
+    def today(self) -> Values | None:
+        """The values of the features in this round; None without features."""
+        return None if self.features is None else self.features.today
+
+    @property
+    def scales(self) -> Scales | None:
+        """The scales that these values determine; None without features."""
+        return None if self.features is None else self.features.scales
+
     def keep_caches(self) -> None:
         """Keep what was computed of the set, which does not depend on features."""
         known, found = vars(self.base.actions), vars(self.actions)

@@ -30,11 +30,10 @@ UNCERTAIN = 0.1  # of the largest doubt: an arm with less is well known
 def explain(engine: Engine, id: int) -> Why:
     """Return why a pending play differs from the best plan."""
     play, beliefs = engine.pending[id], engine.beliefs
-    round_set, features = play.round_set, engine.state.features
-    if features is not None:
-        today = features.values(None, default=True) if play.today is None else play.today
-        names, known = round_set.actions.names, engine.state.arms.index
-        round_set = round_set.featured(features.checked(today, names, known))
+    if play.today is None:
+        round_set = engine.featured(play.round_set, None, default=True)
+    else:
+        round_set = engine.with_features(play.round_set, play.today)
     engine.check_believes(round_set)
     action, sign = play.action[0], round_set.actions.sign
     paid = engine.promises.paid(round_set, play.play)

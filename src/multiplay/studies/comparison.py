@@ -12,10 +12,9 @@ from multiplay._support.builder import classes_of
 from multiplay._support.serialization import pack, set_digest
 from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput
-from multiplay.learner.comparison import Past, PlansByKey, Question
+from multiplay.learner.comparison import Past, PlansByKey, PlayedDays, Question, played_days
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
-from multiplay.learner.played_days import PlayedDays, played_days
 from multiplay.learner.plays import PendingState, time_of
 from multiplay.learner.reports import ParsedLosses, parse_losses
 from multiplay.learner.round_set import RoundSet

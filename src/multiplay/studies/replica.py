@@ -26,7 +26,7 @@ from multiplay._support.serialization import (
 )
 from multiplay.actions import ActionSet
 from multiplay.actions.milp import solver_version
-from multiplay.beliefs.restart import ReportLog, Restart
+from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features import Features, Flag
 from multiplay.learner import snapshot
@@ -132,8 +132,7 @@ def rehearse(engine: Engine) -> None:
         else:
             same = unpack(*pack(actions, "actions"), snapshot.builder_of())
         featured, today = (None, None) if engine.state.features is None else (FLAG, {"flag": True})
-        settings = (None, None, "refuse", "refuse", False, featured)
-        trial = Engine.create(same, policy, Streams(NO_NUMBERS), *settings)
+        trial = Engine.create(same, policy, Streams(NO_NUMBERS), features=featured)
         trial.state.rng = Rounds(0, ASK).at(1)
         round_set = trial.featured(trial.round_set(None, None, (), None), today)
         play = trial.ask(1, round_set, 0.0, None)
@@ -317,10 +316,9 @@ class Replica:
         features = self.engine.state.features
         if features is None:
             return round_set
-        stored, names = StoredFeatures.of_record(record), round_set.actions.names
-        today = stored.today(names, features.features)
-        known = self.engine.state.arms.index
-        return round_set.featured(features.checked(today, names, known, stored.scales))
+        stored = StoredFeatures.of_record(record)
+        today = stored.today(round_set.actions.names, features.features)
+        return self.engine.with_features(round_set, today, scales=stored.scales)
 
     def stored_features(self, round_set: RoundSet) -> StoredFeatures:
         """Return the features of a round in the form of the journal."""
@@ -398,7 +396,7 @@ class Replica:
         rest = key, None, labels.at, expected, header["units"]
         of_arms: dict[str, Any] = {"truncated": truncated, "phi": round_set.phi(play.action[0])}
         of_arms["gap"] = entry_codec.gap_of(record)
-        of_arms["today"] = None if round_set.features is None else round_set.features.today
+        of_arms["today"] = round_set.today
         pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None
         if check is not Check.NOTHING:
@@ -482,7 +480,7 @@ class Replica:
             self.redone[entry.number] = redone
         elif kind == entry_codec.LEARN:
             round_set, _, _ = self._external(entry.record)
-            self.engine.skip(round_set)
+            self.engine.keep_features(round_set)
         elif kind == entry_codec.TABLE and record is None:
             logged = entry_codec.logged_data_of(entry.record)
             self.engine.skip_all(logged, entry_codec.scales_of(entry.record.header))
@@ -509,9 +507,7 @@ class Replica:
         if features is not None:
             stored = StoredFeatures.of_record(record)
             today = stored.today(names, features.features)
-            known, scales = engine.state.arms.index, stored.scales
-            found = features.checked_plan(today, round_set, action, known, scales)
-            round_set = round_set.featured(found)
+            round_set = engine.with_features(round_set, today, action, stored.scales)
         return round_set, stored_set, action
 
     def _learned_table(self, entry: Entry, check: Check) -> Record:
@@ -542,27 +538,19 @@ class Replica:
     def _released(self, entry: Entry, check: Check) -> None:
         self.engine.promises.release(entry.record.header["name"])
 
-    def restarted(
-        self, kind: str, arm: str | None, given: Round | None, log: ReportLog, now: float
-    ) -> Restart:
-        """Return the restart of a verb, after checking its arguments."""
-        if kind == entry_codec.KEEP:
-            return self.engine.keep_reports(log, arm, given, now)
-        return self.engine.forget(log, arm, given, now)
-
     def _restarted(self, entry: Entry, check: Check) -> Record | None:
         engine, header, kind = self.engine, entry.record.header, entry.labels.kind
-        arm, expected = header["arm"], None
+        arm, expected, keep, now = header["arm"], None, kind == entry_codec.KEEP, entry.labels.at
         if entry.number < self.corrections.last:  # its sums are those of the reports then
             assert engine.state.log is not None
             given = self.corrections.round_now(entry, engine.state.told)
             with suppress(InvalidInput, KeyError):  # reports before it, or the arm, are retracted
-                engine.restart(self.restarted(kind, arm, given, engine.state.log, entry.labels.at))
+                engine.restart(engine.restarted(engine.state.log, keep, arm, given, now))
             return None
         restart = entry_codec.restart_of(entry, engine.arm_places(arm))
         if check is Check.BITS and engine.state.log is not None:
             given = entry_codec.round_given(header["given"])
-            restart = self.restarted(kind, arm, given, engine.state.log, entry.labels.at)
+            restart = engine.restarted(engine.state.log, keep, arm, given, now)
             expected = entry_codec.restart_record(kind, arm, given, restart)
         engine.restart(restart)
         return expected

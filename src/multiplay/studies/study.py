@@ -23,11 +23,10 @@ from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import snapshot
 from multiplay.learner.allowance import SURE, AllowanceCurve, AllowanceSettings
-from multiplay.learner.comparison import Against, Question
+from multiplay.learner.comparison import NO_DAYS, Against, Question
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
-from multiplay.learner.played_days import NO_DAYS
 from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
@@ -40,7 +39,7 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.promises import MOST_PAST, checked_promises
 from multiplay.learner.reports import parse_losses
-from multiplay.learner.round_set import action_of
+from multiplay.learner.round_set import NO_LIMITS
 from multiplay.policies import Policy
 from multiplay.promises.promise import Promise
 from multiplay.random import Streams, seed_or_random
@@ -246,8 +245,7 @@ class Study(SyncedState, HasPanel):
         place = store_at(store)
         names = place.names()
         if not names:
-            settings = (None, None, "refuse", "refuse", False)
-            rehearse(Engine.create(Transport.example(), None, Streams(NO_NUMBERS), *settings))
+            rehearse(Engine.create(Transport.example(), None, Streams(NO_NUMBERS)))
         for name in names:
             with (
                 suppress(InvalidInput, *entry_codec.UNREADABLE),
@@ -534,11 +532,8 @@ class Study(SyncedState, HasPanel):
         when = timestamp("at", at)
         with self._turn() as replica:
             engine = replica.engine
-            engine.check_absorbs()
-            round_set, ignore = engine.state.round_set(actions), engine.ignores(missing)
-            action, names = action_of("plan", plan, round_set.given), round_set.actions.names
-            round_set = engine.featured_plan(round_set, action, features)
-            stored = replica.stored_features(round_set)
+            round_set, action, ignore = engine.external(plan, actions, features, missing)
+            names, stored = round_set.actions.names, replica.stored_features(round_set)
             known = self._known(key, entry_codec.LEARN)
             if known is not None:
                 parsed = parse_losses(
@@ -552,10 +547,7 @@ class Study(SyncedState, HasPanel):
             told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
             self._changed = True
             given = None if actions is engine.state.actions else actions
-            stored_set = StoredSet.of(
-                given, engine.limits(None, None, (), None), replica.usual_digest
-            )
-            rest = ignore, stored_set, stored
+            rest = ignore, StoredSet.of(given, NO_LIMITS, replica.usual_digest), stored
             record = entry_codec.learn_record(told, parsed, action, names, *rest)
             self._write(replica, record, Labels(entry_codec.LEARN, key, None, when))
             return told
@@ -764,7 +756,7 @@ class Study(SyncedState, HasPanel):
                     raise entry_codec.used_before(known, "was used for other losses")
                 return entry_codec.remaining_of(known)
             log = report_log(self._journal, replica.number + 1, *self._given)
-            restart = replica.restarted(kind, arm, given, log, when)
+            restart = engine.restarted(log, kind == entry_codec.KEEP, arm, given, when)
             self._changed = True
             remaining = engine.restart(restart)
             record = entry_codec.restart_record(kind, arm, given, restart)

@@ -30,7 +30,7 @@ from multiplay._support import deadline
 from multiplay.actions import Rule
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import comparison
-from multiplay.learner.played_days import PlayedDays, played_days
+from multiplay.learner.comparison import PlayedDays, played_days
 from multiplay.savings import PlayedDay
 from multiplay.storage import MemoryStore
 from multiplay.studies.comparison import read_days

@@ -10,8 +10,9 @@ from trucks import STORES, ask_and_tell, euros, new_study, store_of, tables, ver
 
 import multiplay as mp
 from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.learner.engine import Engine
 from multiplay.storage import MemoryStore, Store
-from multiplay.studies import replica, synced
+from multiplay.studies import synced
 from multiplay.studies.entry_codec import Request
 
 POLICIES = [
@@ -193,14 +194,14 @@ def test_a_study_that_was_deleted_forgets_nothing() -> None:
 def test_verify_computes_the_sums_again(monkeypatch: pytest.MonkeyPatch) -> None:
     study = new_study(MemoryStore(), policy=mp.BootstrapCTS(change="ignore"))
     ask_and_tell(study, 5)
-    rebuild = replica.Replica.restarted
+    rebuild = Engine.restarted
 
     def wrong(*given: Any) -> Any:
         restart = rebuild(*given)
         return restart._replace(sums=restart.sums * (1 + 1e-9))
 
     with monkeypatch.context() as broken:
-        broken.setattr(replica.Replica, "restarted", wrong)
+        broken.setattr(Engine, "restarted", wrong)
         study.forget(LANES[0], before=3)
     found = study.verify()
     assert not found.ok

@@ -36,6 +36,7 @@ from multiplay.promises.prices import (
     averaged_prices,
     best_plan,
     overshot,
+    paid_for,
     shadow_prices,
 )
 from multiplay.promises.promise import Promise, promise_of
@@ -49,7 +50,6 @@ LEAST_DRAWS = 20  # of the costs of plays on unknown sets
 MOST_KNOWN = 500  # sets whose plans, amounts and digests are kept
 FAR = 10.0  # of the range of losses: what an arm that must be seen costs less
 SPREADS = 1.96  # standard deviations of an interval of 95 %
-PREFIX = "promises/"  # before the names of arrays
 
 
 class PromiseReport(NamedTuple):
@@ -351,24 +351,7 @@ class PromiseBook:
             left = np.maximum(left, 1)
         sure = sure[: int(left.max(initial=0))]
         unknown = np.maximum(left - len(sure), 0)
-        means, sets = _means(state, beliefs), list[RemainingSet]()
-        indexed = _plays_best(state)
-
-        def remaining(actions: ActionSet, weight: float, counts: BoolArray) -> RemainingSet:
-            amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
-            costs = self._drawn(state, actions, len(sets), today) if indexed else None
-            if costs is None:
-                costs = _of_names(state, means, actions.names)
-            return RemainingSet(actions, weight, costs, amounts)
-
-        for s, actions in enumerate(sure):
-            sets.append(remaining(actions, 1.0, s < left))
-        before = 0
-        for plays in sorted({*unknown.tolist()} - {0}):
-            drawn = pool * (-(-LEAST_DRAWS // len(pool)) if indexed else 1)
-            for actions in drawn:
-                sets.append(remaining(actions, (plays - before) / len(drawn), unknown >= plays))
-            before = plays
+        sets = self._remaining_sets(state, beliefs, kept, sure, pool, left, today)
         rest = np.array([self._rest(state, one) for one in kept])
         scale = np.array([max(one.promise.of.values()) or 1.0 for one in kept])
         hard = np.array([one.promise.hard for one in kept])
@@ -381,6 +364,36 @@ class PromiseBook:
         else:
             reserve = Reserve(np.stack(rows), scale, hard)
         return Month(kept, sets, rest, len(sure), reserve, thrifty[0] if sure else None, unknown)
+
+    def _remaining_sets(
+        self,
+        state: PolicyState,
+        beliefs: Beliefs,
+        kept: list[Kept],
+        sure: list[ActionSet],
+        pool: list[ActionSet],
+        left: IntArray,
+        today: RoundSet | None,
+    ) -> list[RemainingSet]:
+        """Return the sets of the remaining plays: known ones, and those of ``pool`` for others."""
+        means, indexed, sets = _means(state, beliefs), _plays_best(state), list[RemainingSet]()
+
+        def add(actions: ActionSet, weight: float, counts: BoolArray) -> None:
+            amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
+            costs = self._drawn(state, actions, len(sets), today) if indexed else None
+            if costs is None:
+                costs = _of_names(state, means, actions.names)
+            sets.append(RemainingSet(actions, weight, costs, amounts))
+
+        for s, actions in enumerate(sure):
+            add(actions, 1.0, s < left)
+        unknown, before = np.maximum(left - len(sure), 0), 0
+        drawn = pool * (-(-LEAST_DRAWS // len(pool)) if indexed else 1)
+        for plays in sorted({*unknown.tolist()} - {0}):
+            for actions in drawn:
+                add(actions, (plays - before) / len(drawn), unknown >= plays)
+            before = plays
+        return sets
 
     def _drawn(
         self, state: PolicyState, actions: ActionSet, number: int, today: RoundSet | None
@@ -457,45 +470,70 @@ class PromiseBook:
         found = month.prices
         if not round_set.limits and all(one.plays == 0 for one in kept):
             self._check_possible(month, found)
-        actions, scale = round_set.actions, state.ranges.scale
-        amounts = month.sets[0].amounts
         memo = {NUMBERS: np.array([[one.number for one in kept]]), PRICES: found.prices[None]}
-        if not _plays_best(state):
-            paid = (amounts * found.prices[:, np.newaxis]).sum(axis=0) / scale
-            arrays = state.arms.cut(state.begin_round(round_set))
-            with deadline.before(until) as limit:
-                play = state.policy.choose(_shifted(actions, paid), arrays, state.rng)
-            state.check(round_set, play, label)
-            memo |= {HELD: np.zeros((1, 1), dtype=bool), CHOSEN: np.zeros((1, 0), dtype=np.int64)}
-            return Play(play.action, play.memo | memo, play.cache), limit.truncated, None
-        drawn = Streams(state.rng.state.copy())
+        make = self._decided if _plays_best(state) else self._priced
+        play, own, truncated = make(state, round_set, month, found.prices, label, until)
+        made = Play(play.action, play.memo | memo | own, play.cache)
+        state.check(round_set, made, label)
+        return made, truncated, None
+
+    def _priced(
+        self,
+        state: PolicyState,
+        round_set: RoundSet,
+        month: Month,
+        prices: FloatArray,
+        label: str,
+        until: float,
+    ) -> tuple[Play, Arrays, bool]:
+        """Return the play of a policy without an index, on the set with prices.
+
+        With it, its memo of promises, and whether it is truncated.
+        """
+        paid = paid_for(month.sets[0].amounts, prices) / state.ranges.scale
+        arrays = state.arms.cut(state.begin_round(round_set))
+        with deadline.before(until) as limit:
+            play = state.policy.choose(_shifted(round_set.actions, paid), arrays, state.rng)
+        nothing = {HELD: np.zeros((1, 1), dtype=bool), CHOSEN: np.zeros((1, 0), dtype=np.int64)}
+        return play, nothing, limit.truncated
+
+    def _decided(
+        self,
+        state: PolicyState,
+        round_set: RoundSet,
+        month: Month,
+        prices: FloatArray,
+        label: str,
+        until: float,
+    ) -> tuple[Play, Arrays, bool]:
+        """Return the play for the index of the policy that the reserve allows, as ``_priced``."""
+        drawn, actions = Streams(state.rng.state.copy()), round_set.actions
         play, truncated, _ = state.choose(round_set, label, until)
         arrays = state.arms.cut(state.arms.places(actions.names))
         theta = _index(state, round_set, play, arrays, drawn)
+        amounts, whole, rest = month.sets[0].amounts, month.reserve, month.rest
 
         def plan_at(prices: FloatArray) -> IntArray:
-            paid = (amounts * prices[:, np.newaxis]).sum(axis=0) / scale
+            paid = paid_for(amounts, prices) / state.ranges.scale
             plan: IntArray = actions.best(theta + actions.sign * paid[np.newaxis])[0]
             return plan
 
         assert month.first is not None
-        dearest = float(np.abs(round_set.bounds).max())
-        given, whole = (plan_at, found.prices, amounts), month.reserve
+        given, dearest = (plan_at, prices, amounts), float(np.abs(round_set.bounds).max())
         with deadline.before(until) as limit:
             if isinstance(whole, Reserve):
                 first = ThriftyPlans(month.first.plans, whole.use[0])
                 later = Reserve(whole.use[1:], whole.scale, whole.hard)
-                made = decide(*given, first, later, month.rest, dearest, self._list_of(month))
+                made = decide(*given, first, later, rest, dearest, self._list_of(month))
             else:
                 after = whole.without(month.first.use)
-                made = decide_likely(*given, month.first, after, month.rest, dearest)
-        memo |= {HELD: np.array([[made.held]]), CHOSEN: made.chosen[None].astype(np.int64)}
+                made = decide_likely(*given, month.first, after, rest, dearest)
+        memo = {HELD: np.array([[made.held]]), CHOSEN: made.chosen[None].astype(np.int64)}
         if state.policy.reads_features:  # of the arms that are played
             arms, phi = played_rows(made.plan[None], rows_of(actions))
             memo |= {"arms": arms, "phi": phi}
-        chosen = Play(made.plan[None], play.memo | memo, play.cache)
-        state.check(round_set, chosen, label)
-        return chosen, truncated or limit.truncated, None
+        chosen = Play(made.plan[None], play.memo, play.cache)
+        return chosen, memo, truncated or limit.truncated
 
     def _check_possible(self, month: Month, found: Prices) -> None:
         """Raise ``InvalidInput`` if known sets make a hard promise impossible from the start."""
@@ -518,8 +556,6 @@ class PromiseBook:
         self, state: PolicyState, round_set: RoundSet, play: Play, when: float, ahead: Any
     ) -> None:
         """Count a play that was asked for."""
-        if not self:
-            return
         if not math.isnan(when):
             self.latest = max(self.latest, when)
         self._count(state, round_set, play, play.action[0], 1)
@@ -594,16 +630,15 @@ class PromiseBook:
 
     def report(self, state: PolicyState, beliefs: Beliefs) -> list[PromiseReport]:
         """Return how every promise stands."""
-        kept, over = list(self.kept.values()), {one.number for one in self.kept.values()}
+        rows = {one.number: self._ended(state, one) for one in self.kept.values()}
         going = [one for one in self.active(self.latest) if one.left]
-        over -= {one.number for one in going}
-        rows = {one.number: self._ended(state, one) for one in kept if one.number in over}
         if going:
-            rows |= self._expected(state, self.month(state, beliefs, going, self.ahead))
-        return [rows[one.number] for one in kept]
+            self._expect(rows, self.month(state, beliefs, going, self.ahead))
+        return list(rows.values())
 
-    def _expected(self, state: PolicyState, month: Month) -> dict[int, PromiseReport]:
-        found, rows = month.prices, dict[int, PromiseReport]()
+    def _expect(self, rows: dict[int, PromiseReport], month: Month) -> None:
+        """Add to reports what the remaining plays are expected to use."""
+        found = month.prices
         stands, spread = self._stands(month), _spread(month, found)
         for k, one in enumerate(month.kept):
             promise, sign = one.promise, one.promise.sign
@@ -614,7 +649,7 @@ class PromiseBook:
                 holds = "no longer sure"
             else:
                 holds = "sure" if promise.hard and not month.unknown[k] else "likely"
-            ended = self._ended(state, one)
+            ended = rows[one.number]
             middle, low, high = (ended.used + sign * float(end) for end in ends)
             rows[one.number] = ended._replace(
                 expected_end=middle,
@@ -624,7 +659,6 @@ class PromiseBook:
                 holds=holds,
                 left_plays=one.left,
             )
-        return rows
 
     def _stands(self, month: Month) -> bool:
         """Return whether a list keeps the hard promises, or what is left is probably enough."""

@@ -179,11 +179,17 @@ def best_plan(one: RemainingSet, prices: FloatArray, cost: float = 1.0) -> IntAr
 
     Means and known costs of the set count unless ``cost`` is 0.
     """
-    paid = (one.amounts * prices[:, np.newaxis]).sum(axis=0)
+    paid = paid_for(one.amounts, prices)
     if not cost:
         return one.actions.argmin(paid)
     plan: IntArray = one.actions.best((one.means + one.actions.sign * paid)[np.newaxis])[0]
     return plan
+
+
+def paid_for(amounts: FloatArray, prices: FloatArray) -> FloatArray:
+    """Return what a unit of each arm pays for what it uses."""
+    paid: FloatArray = (amounts * prices[:, np.newaxis]).sum(axis=0)
+    return paid
 
 
 def _penalties(sets: Sequence[RemainingSet]) -> FloatArray:

@@ -32,7 +32,6 @@ from multiplay.types import Arrays, FloatArray, IntArray
 EACH_DAY = "each day"
 SHARE, SURE = 0.03, 0.99  # by default
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
-PREFIX = "allowance/"  # before the names of arrays
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
 PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
 

@@ -30,7 +30,6 @@ from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features.table import Scales
-from multiplay.learner import allowance, promises, switching
 from multiplay.learner.allowance import AllowanceState
 from multiplay.learner.engine import Engine
 from multiplay.learner.events import (
@@ -55,6 +54,7 @@ from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import NOTHING, ParsedLosses, Report
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.learner.statistics import ArmStatistics
+from multiplay.learner.switching import SwitchingState
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
 from multiplay.promises.promise import promise_of
@@ -66,7 +66,8 @@ FORMAT = 4  # of snapshots; 3 is that of version 0.9
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
-ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"  # in a header
+# In a header, and before the names of arrays.
+ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"
 EVENTS = "events"  # in a header, and before the names of arrays
 OUTCOMES = ("arm", "round", "loss", "times")  # arrays of logged data
 REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
@@ -107,25 +108,18 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     if today:
         header["today"] = today
     arrays: Arrays = {"rng": state.rng.state}
-    if engine.allowance is not None:
-        header[ALLOWANCE], of_allowance = engine.allowance.record()
-        arrays |= with_prefix(allowance.PREFIX, of_allowance)
-    if engine.switching is not None:
-        header[CHANGE], of_change = engine.switching.record()
-        arrays |= with_prefix(switching.PREFIX, of_change)
+    limits: dict[str, Any] = {ALLOWANCE: engine.allowance, CHANGE: engine.switching}
+    for name, limit in (limits | {PROMISES: book or None}).items():
+        if limit is not None:
+            header[name], of_limit = limit.record()
+            arrays |= with_prefix(f"{name}/", of_limit)
     if book:
-        header[PROMISES], of_promises = book.record()
         for name in ("past", "ahead"):
             header[PROMISES][name] = [number[prepared[one]] for one in getattr(book, name)]
-        arrays |= with_prefix(promises.PREFIX, of_promises)
     if engine.words != engine.default_words:
         header["words"] = engine.words._asdict()
     if log is None:
-        header["asked"] = engine.asked
-        since = {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()}
-        header["since"] = since
-        cut = {id: play.gap for id, play in pending.items() if play.truncated}
-        header["hurried"], header["gaps"] = list(cut), list(cut.values())
+        header |= {"asked": engine.asked, **_history_of(pending)}
     else:
         header["seed"] = engine.seed
     if state.features is not None:
@@ -142,15 +136,18 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     arrays |= of_days | _plays_record(pending, groups)
     for id, play in pending.items():
         if play.report is not None:
-            report = play.report
-            told = {"slots": report.slots, "units": report.units}
-            told["of_totals"] = np.array(list(report.totals), dtype=np.int64)
-            told["totals"] = np.array(list(report.totals.values()), dtype=float)
-            told["excused"] = np.array(sorted(report.excused), dtype=np.int64)
-            told["others"] = np.array([report.gaps, report.clipped], dtype=np.int64)
-            told["round"] = np.array([] if report.round is None else [report.round])
-            arrays |= with_prefix(f"reports/{id}/", told)
+            arrays |= with_prefix(f"reports/{id}/", _report_record(play.report))
     return Record(header, arrays)
+
+
+def _history_of(pending: Mapping[int, PendingState]) -> dict[str, Any]:
+    """Return the fields of pending plays that the log of a learner has, for a study."""
+    cut = {id: play.gap for id, play in pending.items() if play.truncated}
+    return {
+        "since": {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()},
+        "hurried": list(cut),
+        "gaps": list(cut.values()),
+    }
 
 
 def _days_record(sets: list[RoundSet], state: PolicyState) -> tuple[list[Any], Arrays]:
@@ -231,49 +228,14 @@ def _check_format(header: Any) -> None:
 def _parts(
     header: Any, arrays: Arrays, actions: ActionSet, policy: Policy
 ) -> tuple[Engine, PlayLog]:
-    argument, outside, by_name = header["ranges"]
-    pairs = {name: tuple(pair) for name, pair in by_name.items()}
-    ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
-    table, of_features = None, without_prefix(FEATURES, arrays)
-    if "features" in header:
-        table = table_of(header["features"], of_features)
-    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), True, table)
-    state.arms.rename(header["names"])
-    if state.features is not None:
-        state.features.restore(header["features"], of_features, len(header["names"]))
-    state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
-    state.told = header["told"]
-    _restore_moments(state, header[VERSION], arrays)
-    told = without_prefix(REPORTS, arrays)
-    if policy.restarts:
-        state.log = ReportLog.of(told) if told else ReportLog(state.told + 1)
+    state = _state_of(header, arrays, actions, policy)
     sets = _days_of(header["days"], arrays, state)
     state.last = sets[header["last"]]
     state.arms.warm_for = state.last.actions
-    pending: dict[int, PendingState] = {}
-    groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
-    for group, (ids, numbers, keys) in enumerate(groups):
-        plays, phi = _plays_of_group(group, arrays), arrays.get(f"plays/{group}/phi")
-        for k, (id, number, key, play) in enumerate(zip(ids, numbers, keys, plays, strict=True)):
-            report = _report(play.action[0], without_prefix(f"reports/{id}/", arrays))
-            units, own = int(play.action.sum()), None if phi is None else phi[k]
-            pending[id] = PendingState(play, sets[number], key, report, units=units, phi=own)
-    limit = None
-    if ALLOWANCE in header:
-        own_arrays = without_prefix(allowance.PREFIX, arrays)
-        limit = AllowanceState.restored(header[ALLOWANCE], own_arrays, builder_of())
-    book = PromiseBook()
-    if PROMISES in header:
-        plain, own_arrays = header[PROMISES], without_prefix(promises.PREFIX, arrays)
-        of_plays = ([sets[k].given for k in plain[name]] for name in ("past", "ahead"))
-        book = PromiseBook.restored(plain, own_arrays, *of_plays)
-    of_change = None
-    if CHANGE in header:
-        own_arrays = without_prefix(switching.PREFIX, arrays)
-        of_change = switching.SwitchingState.restored(header[CHANGE], own_arrays)
-    engine = Engine(state, header["missing"], limit, book, of_change)
+    engine = Engine(state, header["missing"], *_limits_of(header, arrays, sets))
     engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
+    pending = _pending_of(header, arrays, sets)
     if header["log"] is None:
         log, engine.asked = PlayLog(), header["asked"]
         rows = [(int(id), *numbers) for id, numbers in header["since"].items()]
@@ -291,6 +253,58 @@ def _parts(
         fields |= {"truncated": id in truncated, "gap": truncated.get(id)}
         engine.pending[id] = pending[id]._replace(**fields)
     return engine, log
+
+
+def _state_of(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> PolicyState:
+    """Return the policy with its state, without the arrays of the policy."""
+    argument, outside, by_name = header["ranges"]
+    pairs = {name: tuple(pair) for name, pair in by_name.items()}
+    ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
+    table, of_features = None, without_prefix(FEATURES, arrays)
+    if "features" in header:
+        table = table_of(header["features"], of_features)
+    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), True, table)
+    state.arms.rename(header["names"])
+    if state.features is not None:
+        state.features.restore(header["features"], of_features, len(header["names"]))
+    state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
+    state.told = header["told"]
+    _restore_moments(state, header[VERSION], arrays)
+    told = without_prefix(REPORTS, arrays)
+    if policy.restarts:
+        state.log = ReportLog.of(told) if told else ReportLog(state.told + 1)
+    return state
+
+
+def _limits_of(
+    header: Any, arrays: Arrays, sets: list[RoundSet]
+) -> tuple[AllowanceState | None, PromiseBook | None, SwitchingState | None]:
+    """Return the allowance, the promises and the switching cost; None where there is none."""
+    limit, book, switching = None, None, None
+    if ALLOWANCE in header:
+        own = without_prefix(f"{ALLOWANCE}/", arrays)
+        limit = AllowanceState.restored(header[ALLOWANCE], own, builder_of())
+    if PROMISES in header:
+        plain, own = header[PROMISES], without_prefix(f"{PROMISES}/", arrays)
+        of_plays = ([sets[k].given for k in plain[name]] for name in ("past", "ahead"))
+        book = PromiseBook.restored(plain, own, *of_plays)
+    if CHANGE in header:
+        own = without_prefix(f"{CHANGE}/", arrays)
+        switching = SwitchingState.restored(header[CHANGE], own)
+    return limit, book, switching
+
+
+def _pending_of(header: Any, arrays: Arrays, sets: list[RoundSet]) -> dict[int, PendingState]:
+    """Return the pending plays by id, without what ``_history_of`` or the log has."""
+    pending: dict[int, PendingState] = {}
+    groups = zip(header["pending"], header["days_of"], header["keys_of"], strict=True)
+    for group, (ids, numbers, keys) in enumerate(groups):
+        plays, phi = _plays_of_group(group, arrays), arrays.get(f"plays/{group}/phi")
+        for k, (id, number, key, play) in enumerate(zip(ids, numbers, keys, plays, strict=True)):
+            report = _report_of(play.action[0], without_prefix(f"reports/{id}/", arrays))
+            units, own = int(play.action.sum()), None if phi is None else phi[k]
+            pending[id] = PendingState(play, sets[number], key, report, units=units, phi=own)
+    return pending
 
 
 def _restore_moments(state: PolicyState, version: int, arrays: Arrays) -> None:
@@ -324,7 +338,21 @@ def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:
     return arrays
 
 
-def _report(count: IntArray, told: Arrays) -> Report | None:
+def _report_record(report: Report) -> Arrays:
+    """Return the reports of a play so far as arrays."""
+    return {
+        "slots": report.slots,
+        "units": report.units,
+        "of_totals": np.array(list(report.totals), dtype=np.int64),
+        "totals": np.array(list(report.totals.values()), dtype=float),
+        "excused": np.array(sorted(report.excused), dtype=np.int64),
+        "others": np.array([report.gaps, report.clipped], dtype=np.int64),
+        "round": np.array([] if report.round is None else [report.round]),
+    }
+
+
+def _report_of(count: IntArray, told: Arrays) -> Report | None:
+    """Return the reports of ``_report_record``; None without any."""
     if not told:
         return None
     totals = dict(zip(told["of_totals"].tolist(), told["totals"].tolist(), strict=True))

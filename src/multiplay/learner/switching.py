@@ -18,7 +18,6 @@ from multiplay.policies.wrapped import check_index
 from multiplay.random import Streams
 from multiplay.types import Arrays, IntArray
 
-PREFIX = "change/"  # before the arrays of a record
 LAST, HELD, ORDER = "switching/last", "switching/held", "switching/order"  # in a memo
 
 

@@ -28,7 +28,7 @@ from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
-from multiplay.learner import allowance, features, snapshot
+from multiplay.learner import features, snapshot
 from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import NO_TIMES, LoggedData
@@ -687,7 +687,7 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
         arrays |= with_prefix(snapshot.FEATURES, of_features)
     if engine.allowance is not None:
         header[snapshot.ALLOWANCE], of_rule = engine.allowance.settings.record()
-        arrays |= with_prefix(allowance.PREFIX, of_rule)
+        arrays |= with_prefix(f"{snapshot.ALLOWANCE}/", of_rule)
     if engine.switching is not None:
         header[snapshot.CHANGE] = engine.switching.change
     if engine.promises.initial:
@@ -715,7 +715,7 @@ def allowance_of(record: Record) -> AllowanceSettings | None:
     """Return the settings of the allowance in the first entry of a study, if there is one."""
     if snapshot.ALLOWANCE not in record.header:
         return None
-    arrays = without_prefix(allowance.PREFIX, record.arrays)
+    arrays = without_prefix(f"{snapshot.ALLOWANCE}/", record.arrays)
     return AllowanceSettings.of(record.header[snapshot.ALLOWANCE], arrays, builder_of())
 
 

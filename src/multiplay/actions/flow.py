@@ -135,7 +135,7 @@ class FlowSet(ActionSet, vectorised=True):
             return self._cheapest_flow(costs)
         all_costs = np.zeros((len(costs), len(self.capacity)))
         all_costs[:, self.arms] = costs
-        return self._cheapest_flow(all_costs)[:, self.arms]
+        return self._cheapest_flow(all_costs).take(self.arms, axis=1)
 
     @cached_property
     def m(self) -> int:
@@ -206,7 +206,7 @@ class FlowSet(ActionSet, vectorised=True):
             partial, need = np.column_stack([partial[row], flow]), need[row]
             need[:, v] -= flow
             need[:, w] += flow
-        actions = partial[:, self.arms]
+        actions = partial.take(self.arms, axis=1)
         if not self._all_arcs_are_arms:
             actions = np.unique(actions, axis=0)
         if len(actions) > limit:

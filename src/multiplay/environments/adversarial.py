@@ -141,10 +141,11 @@ class AdversarialWorld(World):
         self.round += 1
         means = np.broadcast_to(_means(losses, self.actions.n), self.shape).copy()
         if losses.ndim == 2:
-            feedback = self.alike.feedback(means[:, self.alike.owner], action, means)
+            feedback = self.alike.feedback(means.take(self.alike.owner, axis=1), action, means)
             return Observation(feedback, means, averages=means)
         slots, place = self.each, np.arange(len(self.each.owner)) - self.each.first[self.each.owner]
-        units = np.broadcast_to(losses, (*self.shape, losses.shape[2]))[:, slots.owner, place]
+        every = np.broadcast_to(losses, (*self.shape, losses.shape[2]))
+        units = np.ascontiguousarray(every[:, slots.owner, place])
         kernels.shuffle(units, slots.first, self.streams.random(units.shape))
         return Observation(slots.feedback(units, action, means), means, averages=means)
 

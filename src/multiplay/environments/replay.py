@@ -196,7 +196,7 @@ class Cells(NamedTuple):
         counts = np.diff(self.first)
         sums = np.bincount(np.repeat(np.arange(len(counts)), counts), self.outcomes, len(counts))
         start, count, total = (
-            np.where(column >= 0, cell.reshape(len(self.rounds), -1)[:, column], 0)
+            np.where(column >= 0, cell.reshape(len(self.rounds), -1).take(column, axis=1), 0)
             for cell in (self.first[:-1], counts, sums)
         )
         return start, count, total / np.maximum(count, 1)

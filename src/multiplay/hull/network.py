@@ -109,4 +109,4 @@ class NetworkHull(Hull):
         flows, rests = np.empty((2, len(point["x"]), len(self.high)))
         flows[:, self.arms], flows[:, self.free] = point["x"], point["slack"][:, 0]
         rests[:, self.arms], rests[:, self.free] = point["rest"], point["slack"][:, 1]
-        return rounded(self.graph, flows, rests, rng)[:, self.arms]
+        return rounded(self.graph, flows, rests, rng).take(self.arms, axis=1)

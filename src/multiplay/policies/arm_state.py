@@ -61,7 +61,7 @@ class ArmState:
         at = np.array([i for i, name in enumerate(actions.names) if name not in self.index])
         fresh = self.policy.start(actions, None, self.trials)
         by_arm = self._by_arm(self.warm_for)
-        rows = fresh | {name: fresh[name][:, at] for name in by_arm}
+        rows = fresh | {name: fresh[name].take(at, axis=1) for name in by_arm}
         self.policy.absent(rows, rounds, offset[at])
         for name in by_arm:
             known, more = self.arrays[name], rows[name]
@@ -83,7 +83,7 @@ class ArmState:
         if places is None:
             return self.arrays
         by_arm = self._by_arm(self.warm_for)
-        return self.arrays | {name: self.arrays[name][:, places] for name in by_arm}
+        return self.arrays | {name: self.arrays[name].take(places, axis=1) for name in by_arm}
 
     def put_back(self, places: IntArray | None, part: Arrays) -> None:
         """Store a cut state after a round."""

@@ -86,7 +86,7 @@ class LinUCB(Regression):
 
     def indices(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the index of every action, in the order of ``actions.enumerate()``."""
-        x = self.compared(actions)[:, actions.spanning.J].astype(float)
+        x = self.compared(actions).take(actions.spanning.J, axis=1).astype(float)
         index = np.empty((len(state["t"]), len(x)))
         radius = -actions.sign * self.radius(actions, state)
         kernels.believe(state["seen"], state["R"], state["z"], radius, x, index)

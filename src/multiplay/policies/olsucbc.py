@@ -129,7 +129,7 @@ class OLSUCBC(Averages):
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         """Return the state before round 1; raise ``InvalidInput`` for too many actions."""
         used = (self.compared(actions) > 0).astype(float)
-        unseen = np.broadcast_to(used.T @ used > 0, (trials, actions.d, actions.d)).astype(float)
+        unseen = np.tile((used.T @ used > 0).astype(float), (trials, 1, 1))
         pairs = {name: np.zeros(unseen.shape) for name in ("products", "pairs", "squares")}
         return super().start(actions, horizon, trials) | pairs | {"unseen": unseen}
 

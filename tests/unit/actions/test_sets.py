@@ -68,6 +68,14 @@ def test_contract(actions: ActionSet) -> None:
     check_actions(actions)
 
 
+@pytest.mark.parametrize("actions", SETS, ids=repr)
+def test_actions_are_in_row_order(actions: ActionSet) -> None:
+    """Kernels would be compiled again for another order of memory."""
+    costs = np.random.default_rng(0).random((3, actions.d))
+    assert actions.argmin(costs).flags.c_contiguous
+    assert actions.enumerate().flags.c_contiguous
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("actions", SETS, ids=repr)
 def test_policies(actions: ActionSet) -> None:

@@ -77,6 +77,15 @@ def units(feedback: Feedback, trial: int, arm: int) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- distributions
 
 
+@everywhere
+def test_losses_are_in_row_order(environment: Environment) -> None:
+    """Kernels would be compiled again for another order of memory."""
+    for feedback in observe(environment, [1, 0, 2, 2, 1, 4]):
+        assert feedback.units is not None
+        assert feedback.units.flags.c_contiguous
+        assert feedback.total.flags.c_contiguous
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

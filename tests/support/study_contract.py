@@ -24,10 +24,11 @@ def check_study(
     """Check the documented behaviour of a study by random requests.
 
     Three handles on one study are used in turn: plays are asked, told, told again, corrected,
-    retracted, closed and cancelled, with keys and without; promises are made and released; handles
-    are opened again, and requests repeated. All answers and tables are compared with a model, with
-    those of the other handles, and with a study in memory that receives the same requests from one
-    process. Needs hypothesis: ``pip install multiplay[testing]``.
+    retracted, closed and cancelled, with keys and without; promises are made and released, or
+    changed plans cost something; handles are opened again, and requests repeated. All answers and
+    tables are compared with a model, with those of the other handles, and with a study in memory
+    that receives the same requests from one process. Needs hypothesis: ``pip install
+    multiplay[testing]``.
 
     Parameters
     ----------

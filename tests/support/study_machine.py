@@ -43,6 +43,7 @@ DAYS = [  # the usual set, an equal set; different supplies, order and arms
 ]
 PHASES = [Phase.generate, Phase.shrink]  # failing examples are shortened
 RANGES = [(0.0, 1.0), (0.0, 250.0), (50.0, 250.0)]
+CHANGES = [None, None, 0.25, 15.0]  # what a changed unit costs
 HOUR, LEVELS, FRESH = 3600.0, 8, 9
 UNKNOWN, TOO_MANY = 10**6, 99  # the id of no play, more units than a lane allows
 OFTEN = [
@@ -154,7 +155,9 @@ def plain(answer: Any) -> Any:
     """Return an answer as plain data, for exact comparison."""
     if hasattr(answer, "plan"):
         promised = getattr(answer, "prices", {}), getattr(answer, "held", False)
-        numbers = map(repr, (*answer.expected, *promised))  # as text, so that NaN equals NaN
+        change_cost = getattr(answer, "change_cost", 0.0)
+        # as text, so that NaN equals NaN
+        numbers = map(repr, (*answer.expected, *promised, change_cost))
         return *shown(answer), tuple(numbers)
     return answer if answer is None or isinstance(answer, list) else tuple(answer)
 
@@ -228,10 +231,17 @@ class StudyMachine(RuleBasedStateMachine):
         clip=st.booleans(),
         ignore=st.booleans(),
         changing=st.booleans(),
+        change=st.sampled_from(CHANGES),
         seed=st.integers(0, 3),
     )
     def begin(
-        self, range: tuple[float, float], clip: bool, ignore: bool, changing: bool, seed: int
+        self,
+        range: tuple[float, float],
+        clip: bool,
+        ignore: bool,
+        changing: bool,
+        change: float | None,
+        seed: int,
     ) -> None:
         """Create the study, and open it twice."""
         policy, self.name = self.policy, f"check_study {uuid4()}"
@@ -241,11 +251,11 @@ class StudyMachine(RuleBasedStateMachine):
             "outside": "clip" if clip else "refuse",
             "missing": "ignore" if ignore and policy.partial else "refuse",
             "changing": changing and policy.changing,
+            "change": change if has_index(policy) else None,
         }
-        ignore = self.settings["missing"] == "ignore"
-        self.model = Model(
-            USUAL, StudyTerms.of(policy, *range, clip, ignore, kinds_of_promises(policy))
-        )
+        ignore, change = self.settings["missing"] == "ignore", self.settings["change"]
+        promises = kinds_of_promises(policy) if change is None else ()
+        self.model = Model(USUAL, StudyTerms.of(policy, *range, clip, ignore, promises, change))
         self.requests: list[tuple[Request, Callable[[], Any], Any, bool]] = []
         made = self.studies.create(self.name, USUAL.actions(), policy, **self.settings)
         self.handles = [made, *(self.studies.open(self.name) for _ in "12")]
@@ -309,7 +319,7 @@ class StudyMachine(RuleBasedStateMachine):
             raise Refused
 
         def chosen(answer: Any) -> None:
-            id, key, plan, action, _ = answer
+            id, key, plan, action, numbers = answer
             assert id > max(self.model.plays, default=0), "ids must be new, and increase"
             assert key == options["key"], "a play must have the key that was given"
             assert day.has(plan), f"the set of the day has no plan {plan}"
@@ -317,6 +327,7 @@ class StudyMachine(RuleBasedStateMachine):
             assert all(plan[name] <= units for name, units in most.items()), "at_most"
             assert not any(plan[name] for name in none), "exclude"
             assert all(plan[name] == units for name, units in exact.items()), "fixed"
+            assert numbers[-1] == repr(self.model.change_cost(plan)), "the cost of changes"
             self.model.ask(id, key, day.names, plan, options["at"])
 
         return chosen
@@ -593,6 +604,15 @@ def kinds_of_promises(policy: Policy) -> tuple[bool, ...]:
             Learner(USUAL.actions(), policy, promises=[promise])
             found.append(hard)
     return tuple(found)
+
+
+@cache
+def has_index(policy: Policy) -> bool:
+    """Return whether a policy can weigh what a change of the plan costs."""
+    with suppress(InvalidInput):
+        Learner(USUAL.actions(), policy, change=1.0)
+        return True
+    return False
 
 
 def refuse() -> Any:

@@ -79,6 +79,7 @@ class StudyTerms:
     absorbs: bool
     learns_from: str
     promises: tuple[bool, ...]  # which promises it can have: hard=True, hard=False
+    change: float | None  # what a changed unit costs
 
     @classmethod
     def of(
@@ -89,10 +90,11 @@ class StudyTerms:
         clip: bool,
         ignore: bool,
         promises: tuple[bool, ...],
+        change: float | None,
     ) -> StudyTerms:
         """Return the terms for a policy."""
         abilities = policy.changing, policy.partial, policy.absorbs, policy.learns_from
-        return cls(low, high, clip, ignore, *abilities, promises)
+        return cls(low, high, clip, ignore, *abilities, promises, change)
 
     def inside(self, loss: float, units: int = 1) -> tuple[float, int]:
         """Return a loss within its range, and whether it was clipped."""
@@ -328,6 +330,14 @@ class Model:
         for one in self.promises.values():
             if one.counts(at):
                 one.plays.append(id)
+
+    def change_cost(self, plan: Mapping[str, int]) -> float:
+        """Return what a new plan costs beside the last one that was not cancelled."""
+        played = [play.plan for play in self.plays.values() if play.status != CANCELLED]
+        if not played or self.terms.change is None:
+            return 0.0
+        changed = (abs(units - played[-1].get(name, 0)) for name, units in plan.items())
+        return self.terms.change * sum(changed)
 
     def used(self, name: str) -> tuple[float, float]:
         """Return what counts for a promise, and the part of external plans."""

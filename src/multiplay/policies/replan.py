@@ -73,9 +73,8 @@ class Replanning(Policy):
         As many units as possible of the arms that are ``unseen``, (trials, d), come first.
         """
         trials, d = theta.shape
-        empty = np.zeros((trials, d, MOST_PLANS), np.int64), np.zeros((trials, MOST_PLANS), int)
-        plans, played = state.get(PLANS, empty[0]), state.get(PLAYED, empty[1])
-        passed, called = state.get(ROUNDS, empty[1])[:, :2].T
+        known = state if ROUNDS in state else _no_plans(trials, d)
+        plans, played, (passed, called) = known[PLANS], known[PLAYED], known[ROUNDS].T
         early = np.zeros(trials, bool) if unseen is None else unseen.any(axis=1)
         due = (passed - called >= SHARE * np.minimum(passed, self.remembered)) | early
         action = np.empty((trials, d), np.int64)
@@ -92,6 +91,15 @@ class Replanning(Policy):
             action[early] = actions.argmin(-unseen[early].astype(float))
         rounds = np.stack([passed + 1, np.where(due, passed, called)], axis=1)
         return Play(action, cache=_with(plans, played, action, rounds) | {ROUNDS: rounds})
+
+
+def _no_plans(trials: int, d: int) -> Arrays:
+    """Return the entries of the state before the first round of a set."""
+    return {
+        PLANS: np.zeros((trials, d, MOST_PLANS), dtype=np.int64),
+        PLAYED: np.zeros((trials, MOST_PLANS), dtype=np.int64),
+        ROUNDS: np.zeros((trials, 2), dtype=np.int64),  # that have passed, and at the last call
+    }
 
 
 def _with(plans: IntArray, played: IntArray, action: IntArray, rounds: IntArray) -> Arrays:

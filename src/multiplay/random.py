@@ -90,8 +90,24 @@ class Streams:
         return out
 
 
-def generator_words(rng: np.random.Generator, trials: int) -> NDArray[np.uint64]:
-    """Return words of streams, one for each trial, that a numpy ``Generator`` draws."""
+Rng: TypeAlias = Streams | np.random.Generator
+
+
+def stream_words(rng: Rng, trials: int) -> NDArray[np.uint64]:
+    """Return the words of a stream for each trial, from which a kernel draws.
+
+    Those of ``Streams`` change when the kernel draws; a ``Generator`` draws new ones for each call.
+
+    Examples
+    --------
+    >>> streams = Streams.spawn(seed=1, purpose=POLICY, trials=range(3))
+    >>> stream_words(streams, 3) is streams.state
+    True
+    >>> stream_words(np.random.default_rng(0), 3).shape
+    (3, 4)
+    """
+    if isinstance(rng, Streams):
+        return rng.state
     return rng.integers(0, 2**64, size=(trials, 4), dtype=np.uint64)
 
 
@@ -125,6 +141,3 @@ def _of_one_shape(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArr
         return a, b
     shape = np.broadcast_shapes(a.shape, b.shape)
     return np.broadcast_to(a, shape).copy(), np.broadcast_to(b, shape).copy()
-
-
-Rng: TypeAlias = Streams | np.random.Generator

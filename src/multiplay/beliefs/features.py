@@ -11,7 +11,7 @@ import numpy as np
 from multiplay.features.rows import FeatureRows
 from multiplay.feedback import Feedback
 from multiplay.kernels import features as kernels
-from multiplay.random import Rng, Streams, generator_words
+from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 TAU = 0.5  # standard deviation of a coefficient before anything is seen
@@ -316,7 +316,7 @@ class FeatureModel:
     def draw(self, arrays: Arrays, rows: FeatureRows, rng: Rng) -> FloatArray:
         """Draw the mean loss of every arm from the posterior, (trials, d): one theta for all."""
         means = np.empty(arrays["N"].shape)
-        words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(means))
+        words = stream_words(rng, len(means))
         kernels.draw(words, *self._posterior(arrays), rows.arm, rows.day, means)
         return means
 

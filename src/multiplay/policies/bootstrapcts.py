@@ -17,7 +17,7 @@ from multiplay.policies.base import Play, PolicyCost, arm_totals
 from multiplay.policies.ordered import UnitOrder
 from multiplay.policies.replan import drop_plans
 from multiplay.policies.shared_seed import check_shared_seed, seeds
-from multiplay.random import Rng, Streams, generator_words
+from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, FloatArray
 
 NO_UNITS = np.zeros((1, 0))
@@ -228,7 +228,7 @@ class BootstrapCTS(UnitOrder):
         if self.follows:
             hypotheses, marks = state["hypotheses"], state["marks"]
             snaps, t = state["snaps"], state["t"]
-        words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(moments))
+        words = stream_words(rng, len(moments))
         z = seeds(len(moments), rng, numbers=3) if self.shared_seed else NO_SEEDS
         settings = actions._n, float(self.w), float(self.curiosity), sign, z
         kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, *settings, theta)

@@ -12,7 +12,7 @@ from multiplay.feedback import Feedback
 from multiplay.kernels import ordered as kernels
 from multiplay.policies.base import LearnsFrom, Play, PolicyCost
 from multiplay.policies.forgetting import Forgetting
-from multiplay.random import Rng, Streams, generator_words
+from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, FloatArray
 
 ORDERED = "ordered"
@@ -152,7 +152,7 @@ class UnitOrder(Forgetting):
         """Return one draw of the means of all units, (trials, d, K)."""
         sums = state[SUMS]
         theta = np.empty(sums.shape[:3])
-        words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(sums))
+        words = stream_words(rng, len(sums))
         settings = _upper(actions), actions.sign, self.coins, self.pseudo_units
         kernels.draw(words, sums, actions._n, *settings, theta)
         return theta
@@ -170,7 +170,7 @@ class UnitOrder(Forgetting):
                 )
             units, first = feedback.total, np.arange(feedback.seen.shape[1] + 1)
         number = NO_NUMBERS if feedback.number is None else feedback.number
-        words = rng.state if isinstance(rng, Streams) else generator_words(rng, len(sums))
+        words = stream_words(rng, len(sums))
         given = np.ascontiguousarray(units, dtype=float)
         kernels.learn(words, given, first, number, feedback.seen, self.coins, sums)
 

@@ -17,6 +17,8 @@ from multiplay.types import FloatArray, IntArray
 # Purposes of streams: losses must not depend on the random numbers that a policy draws.
 LOSSES, POLICY, INSTANCE, ASK, TELL, LEARN, CONTEXT, PRICE = range(8)
 
+SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
+
 
 def seed_sequence(seed: int, purpose: int, trial: int) -> np.random.SeedSequence:
     """Return the seed sequence of one trial for one purpose."""
@@ -109,6 +111,25 @@ def stream_words(rng: Rng, trials: int) -> NDArray[np.uint64]:
     if isinstance(rng, Streams):
         return rng.state
     return rng.integers(0, 2**64, size=(trials, 4), dtype=np.uint64)
+
+
+def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:
+    """Return normal numbers, from the quantiles of uniform ones; the first axis is the trial."""
+    return normal_quantiles(rng.random(shape))
+
+
+def normal_quantiles(uniform: FloatArray) -> FloatArray:
+    """Return the normal quantiles of uniform numbers on [0, 1); that of 0 is finite too.
+
+    Examples
+    --------
+    >>> normal_quantiles(np.array([0.0, 0.5])).round(2)
+    array([-8.29,  0.  ])
+    """
+    from scipy.special import ndtri  # here: importing multiplay should not wait for it
+
+    normal: FloatArray = ndtri(np.maximum(uniform, SMALLEST))
+    return normal
 
 
 NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)

@@ -16,13 +16,12 @@ from multiplay.actions import ActionSet
 from multiplay.environments.features import averaged, feature_columns
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
-from multiplay.random import CONTEXT, Streams
+from multiplay.random import CONTEXT, Streams, standard_normal
 from multiplay.types import FloatArray, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-LEAST = 2.0**-54  # the quantile of a uniform number of 0
 MOST_COLUMNS = 200
 REPEATED = {"round": None, "week": 7, "once": 1}  # rounds until the features come again
 
@@ -110,7 +109,7 @@ class NormalContexts(Contexts):
             if period is not None and t > period:
                 return kept[(t - 1) % period]
             phi = np.ones(shape)
-            phi[..., 1:] = standard_normal(streams, (*shape[:2], self.p - 1))
+            phi[..., 1:] = standard_normal((*shape[:2], self.p - 1), streams)
             drawn = FeatureRows.of(phi)
             if period is not None:
                 kept.append(drawn)
@@ -206,14 +205,6 @@ class TableContexts(Contexts):
         order = [self.arms.index(name) for name in actions.names]
         rounds = [FeatureRows.of(cells[order]) for cells in self.cells]
         return lambda t: rounds[(t - 1) % len(rounds)]
-
-
-def standard_normal(streams: Streams, shape: tuple[int, ...]) -> FloatArray:
-    """Return normal quantiles of uniform numbers; the first axis is the trial."""
-    from scipy import special  # here: importing multiplay should not wait for it
-
-    drawn: FloatArray = special.ndtri(np.maximum(streams.random(shape), LEAST))
-    return drawn
 
 
 def _factorized(arms: pd.Series[Any]) -> tuple[list[str], IntArray]:

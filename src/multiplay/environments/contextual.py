@@ -11,19 +11,13 @@ import numpy as np
 from multiplay._support.checks import is_list, is_number, numbers
 from multiplay.actions import ActionSet
 from multiplay.environments.base import Environment, Observation, Slots, World
-from multiplay.environments.contexts import (
-    ArrayContexts,
-    Contexts,
-    NormalContexts,
-    TableContexts,
-    standard_normal,
-)
+from multiplay.environments.contexts import ArrayContexts, Contexts, NormalContexts, TableContexts
 from multiplay.environments.distributions import Law
 from multiplay.environments.replay import Log
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.kernels.losses import COIN, STRAIGHT
-from multiplay.random import INSTANCE, LOSSES, Streams
+from multiplay.random import INSTANCE, LOSSES, Streams, standard_normal
 from multiplay.types import FloatArray, IntArray
 
 EVERY_UNIT = 1 << 15  # up to this many units in all, each has a loss of its own in every round
@@ -199,7 +193,7 @@ class ContextualWorld(World):
         effects = contextual.effects
         self.b = np.zeros(self.shape) + (effects[list(trials)] if effects.ndim == 2 else effects)
         if contextual.arm_sd:
-            self.b += contextual.arm_sd * standard_normal(self.instance, self.shape)
+            self.b += contextual.arm_sd * standard_normal(self.shape, self.instance)
         self._rows = contextual.source.open(actions, trials, seed)
         self.round, self.drawn = 0, 0
         self.rows: FeatureRows | None = None
@@ -246,9 +240,9 @@ class ContextualWorld(World):
         """Return u + v, not beyond ``most`` on either side: their mean is 0."""
         effect = np.zeros(self.shape)
         if self.setting.round_sd:
-            effect += self.setting.round_sd * standard_normal(self.instance, self.shape)
+            effect += self.setting.round_sd * standard_normal(self.shape, self.instance)
         if self.setting.day_sd:
-            effect += self.setting.day_sd * standard_normal(self.instance, (self.shape[0], 1))
+            effect += self.setting.day_sd * standard_normal((self.shape[0], 1), self.instance)
         clipped: FloatArray = np.clip(effect, -most, most)
         return clipped
 

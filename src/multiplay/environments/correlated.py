@@ -13,10 +13,10 @@ from multiplay.environments.base import Environment, World
 from multiplay.environments.distributions import Bernoulli, Distribution
 from multiplay.environments.stochastic import DrawnWorld, Phase
 from multiplay.errors import InvalidInput
+from multiplay.random import normal_quantiles
 from multiplay.types import FloatArray
 
 ROUNDING = 1e-9
-SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +125,9 @@ class CorrelatedWorld(DrawnWorld):
 
     def draw(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Join the first uniform number of every arm, and use it for all of its units."""
-        from scipy.special import ndtr, ndtri  # here: importing multiplay should not wait for it
+        from scipy.special import ndtr  # here: importing multiplay should not wait for it
 
-        normal = ndtri(np.maximum(u[:, self.slots.first[self.arms]], SMALLEST))
+        normal = normal_quantiles(u[:, self.slots.first[self.arms]])
         g = np.zeros(self.phase.means.shape)
         for z, column in zip(
             normal.T, self.root.T, strict=True

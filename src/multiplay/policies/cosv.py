@@ -10,8 +10,7 @@ from multiplay.kernels import covariance as kernels
 from multiplay.policies.averages import Averages, averages, samples, unseen_first
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.olsucbc import check_doubt, doubt, pair_sums
-from multiplay.policies.shared_seed import standard_normal
-from multiplay.random import Rng
+from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 

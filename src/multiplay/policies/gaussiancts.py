@@ -9,8 +9,8 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies.averages import FADED, Averages, averages, samples, unseen, unseen_first
 from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.shared_seed import check_shared_seed, seeds, standard_normal
-from multiplay.random import Rng
+from multiplay.policies.shared_seed import check_shared_seed, seeds
+from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from multiplay.actions import ActionSet
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.regression import MOST_ARMS, Regression, estimate, unknown_first
-from multiplay.policies.shared_seed import standard_normal
-from multiplay.random import Rng
+from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 

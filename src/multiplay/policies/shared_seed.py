@@ -1,12 +1,8 @@
 """One seed for all arms: normal numbers of a round, at whose quantiles all arms draw."""
 
-import numpy as np
-
 from multiplay._support.checks import true_or_false
-from multiplay.random import Rng
+from multiplay.random import Rng, standard_normal
 from multiplay.types import FloatArray
-
-SMALLEST = 2.0**-54  # below all positive uniform numbers, which are multiples of 2^-53
 
 
 def check_shared_seed(shared_seed: object) -> None:
@@ -25,11 +21,3 @@ def seeds(trials: int, rng: Rng, numbers: int = 1) -> FloatArray:
     as likely, both senses use the same numbers.
     """
     return standard_normal((trials, numbers), rng)
-
-
-def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:
-    """Return normal numbers, from the quantiles of uniform ones."""
-    from scipy.special import ndtri
-
-    normal: FloatArray = ndtri(np.maximum(rng.random(shape), SMALLEST))
-    return normal

@@ -1,5 +1,7 @@
 """Average losses of the arms, which many policies are based on."""
 
+from abc import abstractmethod
+
 import numpy as np
 
 from multiplay.actions import ActionSet
@@ -36,14 +38,6 @@ class Averages(Forgetting):
         sums = {"t": t, "count": np.zeros(shape), "sum": np.zeros(shape)}
         return sums | self.slots(*shape)
 
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Count every unit."""
-        state |= play.cache
-        self.pass_round(state)
-        self.absorb(actions, state, feedback, rng)
-
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count every unit, also those of external plans."""
         if self.window is None:
@@ -60,6 +54,29 @@ class Averages(Forgetting):
     def believed(self, state: Arrays) -> FloatArray:
         """Return :math:`(1/2 + S_i) / (1 + N_i)`, where :math:`N_i` losses sum to :math:`S_i`."""
         return predicted(state)
+
+
+class ArmIndex(Averages):
+    """Averages, and the best action for one number of each arm: its ``index``.
+
+    Arms that were never seen are played first.
+    """
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for the index."""
+        theta = self.index(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta, unseen(actions, state))
+        return Play(unseen_first(actions, state, actions.best(theta)))
+
+    @abstractmethod
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the numbers for which ``choose`` plays the best action, (trials, d)."""
+
+
+def as_means(actions: ActionSet, theta: FloatArray) -> FloatArray:
+    """Return draws of the means, cut to [0, 1] where the value of an action is not affine."""
+    return theta if actions.affine else np.clip(theta, 0.0, 1.0)
 
 
 def count(state: Arrays, feedback: Feedback) -> None:

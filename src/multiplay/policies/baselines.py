@@ -8,14 +8,14 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.averages import Averages, averages, unseen_first
+from multiplay.policies.averages import ArmIndex, Averages, averages, unseen_first
 from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
-class FollowTheLeader(Averages):
+class FollowTheLeader(ArmIndex):
     r"""Play the best action for the average losses (or rewards) so far.
 
     Every arm is seen once. Then, with :math:`N_i` the units of arm i seen so far and :math:`S_i`
@@ -50,11 +50,6 @@ class FollowTheLeader(Averages):
 
     does = "Plays the plan that was best so far, and tries nothing else."
     cost = PolicyCost()
-
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the leader."""
-        action = actions.best(self.index(actions, state, rng))
-        return Play(unseen_first(actions, state, action))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return the averages."""

@@ -8,14 +8,14 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import Averages, averages, samples, unseen_first
-from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.averages import ArmIndex, as_means, averages, samples
+from multiplay.policies.base import PolicyCost
 from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class BGCTS(Averages):
+class BGCTS(ArmIndex):
     r"""Play the best action for losses (or rewards) drawn around the averages, with a boost.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
@@ -94,16 +94,11 @@ class BGCTS(Averages):
                 "lam", "a number of at least 0", repr(self.lam), "Leave it out for 0."
             )
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw."""
-        action = actions.best(self.index(actions, state, rng))
-        return Play(unseen_first(actions, state, action))
-
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
         deviation = np.sqrt(self.boost(actions, state["t"])[:, None] / (2 * samples(state)))
-        theta: FloatArray = averages(state) + deviation * standard_normal(deviation.shape, rng)
-        return theta if actions.affine else np.clip(theta, 0.0, 1.0)
+        normal = standard_normal(deviation.shape, rng)
+        return as_means(actions, averages(state) + deviation * normal)
 
     def boost(self, actions: ActionSet, t: FloatArray) -> FloatArray:
         """Return g(t)."""

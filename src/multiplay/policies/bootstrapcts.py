@@ -13,7 +13,7 @@ from multiplay.kernels import bootstrap as kernels
 from multiplay.kernels import change
 from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, HYPOTHESES, MARKS, OCTAVES, new_hypotheses
-from multiplay.policies.base import Play, PolicyCost, arm_totals
+from multiplay.policies.base import PolicyCost, arm_totals
 from multiplay.policies.ordered import UnitOrder
 from multiplay.policies.replan import drop_plans
 from multiplay.policies.shared_seed import check_shared_seed, seeds
@@ -206,15 +206,6 @@ class BootstrapCTS(UnitOrder):
             state |= new_hypotheses(*shape)
         return state
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw."""
-        theta = self.index(actions, state, rng)
-        if theta is None:
-            return self.choose_ordered(actions, state, rng)
-        if self.replan is not None:
-            return self.best_play(actions, state, theta)
-        return Play(actions.best(theta))
-
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
         r"""Return :math:`\theta`, one draw of the mean of each arm; None if units are ordered."""
         if self.is_ordered:
@@ -233,14 +224,6 @@ class BootstrapCTS(UnitOrder):
         settings = actions._n, float(self.w), float(self.curiosity), sign, z
         kernels.draw(words, moments, hypotheses, marks, snaps, t, shift, upper, *settings, theta)
         return theta
-
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Forget by the discount or window, if given, and add the report of each arm."""
-        state |= play.cache
-        self.pass_round(state)
-        self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Add the report of each arm, also those of external plans."""

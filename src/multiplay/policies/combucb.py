@@ -8,14 +8,14 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels.averages import confidence_bounds
-from multiplay.policies.averages import Averages, unseen, unseen_first
-from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.averages import ArmIndex
+from multiplay.policies.base import PolicyCost
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class CombUCB(Averages):
+class CombUCB(ArmIndex):
     r"""Play the best action for the most optimistic losses (or rewards) within the bounds.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
@@ -94,13 +94,6 @@ class CombUCB(Averages):
             raise InvalidInput(
                 "alpha", "a positive number", repr(self.alpha), "Leave it out for 1.5."
             )
-
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for the bounds."""
-        theta = self.index(actions, state, rng)
-        if self.replan is not None:
-            return self.best_play(actions, state, theta, unseen(actions, state))
-        return Play(unseen_first(actions, state, actions.best(theta)))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return the bounds."""

@@ -7,15 +7,15 @@ import numpy as np
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
-from multiplay.policies.averages import Averages, averages, samples, unseen_first
-from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.averages import ArmIndex, as_means, averages, samples
+from multiplay.policies.base import PolicyCost
 from multiplay.policies.olsucbc import check_doubt, doubt, pair_sums
 from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
-class COSV(Averages):
+class COSV(ArmIndex):
     r"""Play the best action for losses drawn around averages, by estimated variances of the arms.
 
     Every arm is seen once. With the sums of ``OLSUCBC``, of single arms only,
@@ -99,16 +99,10 @@ class COSV(Averages):
         sums = {name: np.zeros(shape) for name in ("products", "pairs", "squares")}
         return super().start(actions, horizon, trials) | sums
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw."""
-        action = actions.best(self.index(actions, state, rng))
-        return Play(unseen_first(actions, state, action))
-
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
         normal = standard_normal(state["count"].shape, rng)
-        theta: FloatArray = averages(state) + self.deviation(actions, state) * normal
-        return theta if actions.affine else np.clip(theta, 0.0, 1.0)
+        return as_means(actions, averages(state) + self.deviation(actions, state) * normal)
 
     def deviation(self, actions: ActionSet, state: Arrays) -> FloatArray:
         r"""Return the standard deviation of :math:`\theta`."""

@@ -8,11 +8,15 @@ from numpy.typing import NDArray
 
 from multiplay._support.checks import integer_setting, is_number
 from multiplay._support.serialization import settings
+from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
+from multiplay.feedback import Feedback
 from multiplay.kernels import averages as kernels
 from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
+from multiplay.policies.base import Play
 from multiplay.policies.replan import Replanning, drop_plans
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
@@ -75,6 +79,14 @@ class Forgetting(Replanning):
             return {}
         empty: Arrays = {f"recent_{name}": np.zeros((trials, d, self.window)) for name in self.sums}
         return {"t": np.ones(trials, dtype=np.int64), **empty}
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Forget by the discount or window, if given, and learn the losses of the round."""
+        state |= play.cache
+        self.pass_round(state)
+        self.absorb(actions, state, feedback, rng)
 
     def pass_round(self, state: Arrays) -> None:
         """Forget before the losses of a reported round are added."""

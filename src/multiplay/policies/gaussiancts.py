@@ -7,15 +7,15 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import FADED, Averages, averages, samples, unseen, unseen_first
-from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.averages import FADED, ArmIndex, as_means, averages, samples
+from multiplay.policies.base import PolicyCost
 from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianCTS(Averages):
+class GaussianCTS(ArmIndex):
     r"""Play the best action for losses (or rewards) drawn around the average of every arm.
 
     Every arm is seen once. Then, each round, with :math:`N_i` samples of arm i and their average
@@ -100,17 +100,9 @@ class GaussianCTS(Averages):
         if not (is_number(self.beta) and 0 < self.beta < np.inf):
             raise InvalidInput("beta", "a positive number", repr(self.beta), "Leave it out for 1.")
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw."""
-        theta = self.index(actions, state, rng)
-        if self.replan is not None:
-            return self.best_play(actions, state, theta, unseen(actions, state))
-        return Play(unseen_first(actions, state, actions.best(theta)))
-
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
-        theta = self.draw(state, rng)
-        return theta if actions.affine else np.clip(theta, 0.0, 1.0)
+        return as_means(actions, self.draw(state, rng))
 
     def draw(self, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`."""

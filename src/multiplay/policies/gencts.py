@@ -8,7 +8,7 @@ from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels.averages import count_coins
 from multiplay.kernels.quantiles import beta_quantiles
-from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.base import PolicyCost
 from multiplay.policies.ordered import UnitOrder
 from multiplay.policies.shared_seed import check_shared_seed, seeds
 from multiplay.random import Rng
@@ -122,15 +122,6 @@ class GenCTS(UnitOrder):
         shape = (trials, actions.d)
         return {"p": np.ones(shape), "q": np.ones(shape)} | self.slots(*shape)
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw of the posterior."""
-        theta = self.index(actions, state, rng)
-        if theta is None:
-            return self.choose_ordered(actions, state, rng)
-        if self.replan is not None:
-            return self.best_play(actions, state, theta)
-        return Play(actions.best(theta))
-
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
         r"""Return :math:`\theta`, one draw of the posterior; None if units are ordered."""
         if self.is_ordered:
@@ -141,14 +132,6 @@ class GenCTS(UnitOrder):
         theta = np.empty(p.shape)
         beta_quantiles(seeds(len(p), rng), p, q, theta)
         return theta
-
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Forget by the discount or window, if given, and count the heads and the tails."""
-        state |= play.cache
-        self.pass_round(state)
-        self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Count the heads and the tails, also those of external plans."""

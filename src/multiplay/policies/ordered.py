@@ -137,6 +137,15 @@ class UnitOrder(Forgetting):
 
     # ------------------------------------------------------------ rounds
 
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for one draw, of the mean of each arm or of each unit."""
+        theta = self.index(actions, state, rng)
+        if theta is None:
+            return self.choose_ordered(actions, state, rng)
+        if self.replan is not None:
+            return self.best_play(actions, state, theta)
+        return Play(actions.best(theta))
+
     def start_ordered(self, actions: ActionSet, trials: int) -> Arrays:
         """Return the state before the first round, for a set that can be solved by unit."""
         if not isinstance(actions, Changing):

@@ -343,12 +343,8 @@ class ActionSet(HasPanel, ABC):
         """
         given, _ = self._by_unit(means)
         a = with_last_axis("action", action, self.d).astype(np.int64)
-        K = given.shape[2]
-        sums = np.concatenate([np.zeros((*given.shape[:2], 1)), given.cumsum(axis=2)], axis=2)
         rows = a.reshape(-1, self.d)
-        trial = np.arange(len(rows))[:, None] if len(given) > 1 else 0
-        first = sums[trial, np.arange(self.d), np.minimum(rows, K)]
-        each = first + np.maximum(rows - K, 0) * given[trial, np.arange(self.d), K - 1]
+        each = sums_by_unit(given, rows)
         if self.offset is not None:
             each = each + rows * self.offset
         values: FloatArray = each.sum(axis=1).reshape(a.shape[:-1])
@@ -669,6 +665,26 @@ def unit_numbers(n: IntArray) -> IntArray:
     """Return the number of every copy among those of its arm, from 1."""
     first = np.repeat(np.cumsum(n) - n, n)
     return np.arange(1, int(n.sum()) + 1) - first
+
+
+def sums_by_unit(means: FloatArray, action: IntArray) -> FloatArray:
+    """Return the sum of the means of the first a_i units of each arm, (rows, d).
+
+    ``means`` has shape (rows, d, K), or (1, d, K) for all rows of ``action``; units beyond the K-th
+    have the mean of the K-th.
+
+    Examples
+    --------
+    >>> sums_by_unit(np.array([[[0.1, 0.4], [0.2, 0.3]]]), np.array([[1, 3], [0, 2]])).round(2)
+    array([[0.1, 0.8],
+           [0. , 0.5]])
+    """
+    d, K = means.shape[1:]
+    sums = np.concatenate([np.zeros((*means.shape[:2], 1)), means.cumsum(axis=2)], axis=2)
+    row, arm = np.arange(len(action))[:, None] if len(means) > 1 else 0, np.arange(d)
+    beyond = np.maximum(action - K, 0) * means[row, arm, K - 1]
+    total: FloatArray = sums[row, arm, np.minimum(action, K)] + beyond
+    return total
 
 
 def whole_box(action: FloatArray, n: IntArray) -> BoolArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from multiplay.actions.base import sums_by_unit
 from multiplay.beliefs.posterior import Posterior
 from multiplay.features import FeatureRows
 from multiplay.learner.features import FeatureState
@@ -85,12 +86,12 @@ class Beliefs:
 
         Units beyond the K-th have the mean of the K-th.
         """
-        mean, single, together = (one[0] for one in by_unit)
-        K, arms = mean.shape[1], np.arange(len(action))
+        single, together = by_unit.variance[0], by_unit.sum_variance[0]
+        K, arms = single.shape[1], np.arange(len(action))
         last, more = np.clip(action, 1, K) - 1, np.maximum(action - K, 0)
-        total = mean.cumsum(axis=1)[arms, last] + more * mean[:, -1]
         deviation = np.sqrt(together[arms, last]) + more * np.sqrt(single[:, -1])
-        return np.where(action > 0, total, 0.0), np.where(action > 0, deviation, 0.0)
+        total = sums_by_unit(by_unit.mean, action[None])[0]
+        return total, np.where(action > 0, deviation, 0.0)
 
     def _average_units(self, by_unit: UnitBeliefs, action: IntArray) -> FloatArray:
         """Return the mean of the units of each arm that an action plays, as policies see losses."""

@@ -18,8 +18,7 @@ from multiplay.policies import Play, Policy
 from multiplay.policies.base import drop_warm_start, no_action, shown
 from multiplay.random import POLICY, Streams
 from multiplay.results.measured import EACH_ROUND, FIXED, Measured
-from multiplay.simulation.comparator import BestOfEachRound, best_units
-from multiplay.simulation.measurements import RegretRecorder
+from multiplay.simulation.measurements import BestOfEachRound, RegretRecorder, best_units
 from multiplay.types import IntArray
 
 CHECKED_TOGETHER = 1 << 14  # numbers in actions that wait for the check

@@ -21,7 +21,7 @@ from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.reports.tables import conclusion, configuration_table, suboptimal_plays_table
 from multiplay.results.result import regret_table
-from multiplay.simulation.comparator import BestOfEachRound
+from multiplay.simulation.measurements import BestOfEachRound
 from multiplay.simulation.store import Checkpoints
 from multiplay.storage import MemoryStorage
 from multiplay.types import FloatArray, IntArray

@@ -13,7 +13,6 @@ import numpy as np
 from multiplay._support.checks import integer_setting, numbers
 from multiplay._support.frames import column, frame, in_order
 from multiplay.actions import ActionSet
-from multiplay.environments.features import averaged, feature_columns
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.random import CONTEXT, Streams, standard_normal
@@ -205,6 +204,24 @@ class TableContexts(Contexts):
         order = [self.arms.index(name) for name in actions.names]
         rounds = [FeatureRows.of(cells[order]) for cells in self.cells]
         return lambda t: rounds[(t - 1) % len(rounds)]
+
+
+def feature_columns(rows: pd.DataFrame, names: Sequence[str]) -> FloatArray:
+    """Return the columns of features of a table, (rows, features), after the intercept."""
+    example = "features=['km', 'fuel']"
+    values = [numbers(f"table[{n!r}]", column(rows, n, example).to_numpy()) for n in names]
+    return np.column_stack([np.ones(len(rows)), *values])
+
+
+def averaged(arm: IntArray, round: IntArray, values: FloatArray, arms: int) -> FloatArray:
+    """Return averages of the rows of each round and arm, (rounds, arms, p); NaN without rows."""
+    rounds = int(round.max()) + 1
+    cell = round * arms + arm
+    count = np.bincount(cell, minlength=rounds * arms)
+    sums = np.stack([np.bincount(cell, v, rounds * arms) for v in values.T], axis=1)
+    with np.errstate(invalid="ignore"):
+        means: FloatArray = (sums / count[:, None]).reshape(rounds, arms, -1)
+    return means
 
 
 def _factorized(arms: pd.Series[Any]) -> tuple[list[str], IntArray]:

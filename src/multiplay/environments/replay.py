@@ -13,7 +13,7 @@ from multiplay._support.checks import is_list, unit_interval
 from multiplay._support.frames import column, frame, in_order
 from multiplay.actions import ActionSet, Changing, Transport
 from multiplay.environments.base import Environment, Observation, Slots, World
-from multiplay.environments.features import averaged, feature_columns
+from multiplay.environments.contexts import averaged, feature_columns
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.kernels import replay as kernels

@@ -9,7 +9,7 @@ import typer
 from multiplay._support.atomic_files import write_text, write_whole
 from multiplay.cli.app import app, check_suffix
 from multiplay.cli.screen import print_table
-from multiplay.experiments import toml_writer
+from multiplay.experiments.experiment import experiment_file
 from multiplay.reports import tables
 from multiplay.reports.page import report as page_about
 from multiplay.results import load
@@ -38,7 +38,7 @@ def show(
     """
     loaded = load(result)
     if experiment:
-        typer.echo(toml_writer.experiment_file(loaded), nl=False)
+        typer.echo(experiment_file(loaded), nl=False)
         return
     typer.echo(f"{tables.conclusion(loaded)}\n")
     makers = (

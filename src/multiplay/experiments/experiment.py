@@ -1,6 +1,8 @@
-"""Experiment files: TOML files that are read, checked, built and run."""
+"""Experiment files: TOML files that are read, checked, built and run, or written for a result."""
 
 import itertools
+import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
@@ -13,6 +15,7 @@ import numpy as np
 
 from multiplay._support.builder import Builder, check_keys, errors_below
 from multiplay._support.checks import EXACT, is_number, positive_integer
+from multiplay._support.serialization import brief, completed
 from multiplay._support.user_modules import ModuleFolder
 from multiplay.actions import ActionSet
 from multiplay.environments import Environment
@@ -23,7 +26,7 @@ from multiplay.policies.base import check_fits
 from multiplay.random import INSTANCE, seed_sequence
 from multiplay.results import Result
 from multiplay.simulation import simulate
-from multiplay.simulation.simulate import MOST_TRIALS
+from multiplay.simulation.simulate import MOST_TRIALS, recorded_rounds
 from multiplay.types import FloatArray
 
 KEYS = (
@@ -32,6 +35,7 @@ KEYS = (
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
 LARGEST = {"horizon": EXACT, "trials": MOST_TRIALS}
+NO_SETTINGS = ("function", "array")  # by name or by digest alone
 
 
 @dataclass(frozen=True)
@@ -277,3 +281,56 @@ def made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
     if not isinstance(plain, dict) or "type" not in plain:
         raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
     return builder.build(where, plain, wanted)
+
+
+# ---------------------------------------------------------------- the file of a result
+
+
+def experiment_file(result: Result) -> str:
+    """Return the configuration as an experiment file, for ``multiplay run``."""
+    plain = completed(result.configuration)
+    lines = [f"title = {toml(result.title)}"] if result.title else []
+    lines += [f"{key} = {toml(plain[key])}" for key in ("horizon", "trials", "seed")]
+    rounds = result.dataset["round"].values.tolist()
+    if rounds != recorded_rounds(plain["horizon"], None).tolist():
+        lines.append(f"record = {toml(rounds)}")
+    lines += [f"{key} = {toml(plain[key])}" for key in ("against", "delay") if key in plain]
+    for key in ("actions", "environment", "policies"):
+        lines += ["", f"[{key}]"]
+        lines += [f"{_key(k)} = {toml(v)}" for k, v in plain[key].items() if v is not None]
+    return "\n".join([*lines, ""])
+
+
+def toml(plain: Any) -> str:
+    """Return plain data as a TOML value.
+
+    Examples
+    --------
+    >>> toml({"type": "GenLBINFV", "eta": 0.25, "epsilon": None, "any_horizon": False})
+    '{ type = "GenLBINFV", eta = 0.25, any_horizon = false }'
+    """
+    if (
+        is_formula(plain)
+        or plain is None
+        or (isinstance(plain, dict) and plain.get("type") in NO_SETTINGS)
+    ):
+        raise InvalidInput(
+            "experiment",
+            "settings that a file can hold",
+            brief(plain),
+            "Run the script again that made the result.",
+        )
+    if isinstance(plain, dict):
+        items = [
+            f"{_key(key)} = {toml(value)}" for key, value in plain.items() if value is not None
+        ]
+        return f"{{ {', '.join(items)} }}"
+    if isinstance(plain, list):
+        return f"[{', '.join(map(toml, plain))}]"
+    if isinstance(plain, float):
+        return repr(plain)
+    return json.dumps(plain, ensure_ascii=False)  # the same in TOML
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

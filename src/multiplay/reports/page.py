@@ -12,7 +12,7 @@ from typing import Any
 from multiplay._support.formatting import Table
 from multiplay._support.html import rows
 from multiplay.errors import InvalidInput
-from multiplay.experiments.toml_writer import experiment_file
+from multiplay.experiments.experiment import experiment_file
 from multiplay.reports.tables import (
     comparisons_table,
     conclusion,

@@ -15,8 +15,7 @@ from multiplay.actions import ActionSet
 from multiplay.cli.run import run
 from multiplay.environments import Environment
 from multiplay.experiments import read
-from multiplay.experiments.experiment import build
-from multiplay.experiments.toml_writer import experiment_file
+from multiplay.experiments.experiment import build, experiment_file
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams
 from multiplay.reports.tables import conclusion, configuration_table, suboptimal_plays_table

@@ -31,7 +31,7 @@ from multiplay import (
 )
 from multiplay._support.formatting import number
 from multiplay.experiments import paper
-from multiplay.experiments.toml_writer import experiment_file
+from multiplay.experiments.experiment import experiment_file
 from multiplay.reports.page import report
 from multiplay.reports.tables import comparisons_table, conclusion
 

@@ -22,8 +22,7 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.experiments.experiment import build
-from multiplay.experiments.toml_writer import experiment_file
+from multiplay.experiments.experiment import build, experiment_file
 from multiplay.policies.base import shown
 from multiplay.random import POLICY, Streams
 from multiplay.types import FloatArray

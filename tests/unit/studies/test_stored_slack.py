@@ -12,7 +12,7 @@ import multiplay as mp
 from multiplay._support import serialization
 from multiplay._support.serialization import completed, pack, unpack
 from multiplay.actions import limited
-from multiplay.experiments.toml_writer import experiment_file
+from multiplay.experiments.experiment import experiment_file
 from multiplay.learner import snapshot
 from multiplay.studies import synced
 

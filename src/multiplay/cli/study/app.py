@@ -5,8 +5,11 @@ import math
 import os
 import re
 import shlex
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -136,6 +139,49 @@ At = Annotated[
 DEFAULT_STORE = PLACE
 
 
+class Request(NamedTuple):
+    """The last options of a command that changes a study."""
+
+    key: Key = None
+    at: At = None
+    store: StoreAt = DEFAULT_STORE
+    as_json: AsJson = False
+
+    def labels(self) -> dict[str, Any]:
+        """Return the key and the time for a verb of a study."""
+        return {"key": self.key, "at": time_of("--at", self.at)}
+
+
+REQUEST = Request()  # no options
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command in which the fields of a named tuple are options, in its place."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if hasattr(kind, "_fields")}
+    options = list[Parameter]()
+    for one in signature(command).parameters.values():
+        kind = groups.get(one.name)
+        if kind is None:
+            options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        for field, hint in get_type_hints(kind, include_extras=True).items():
+            default = kind._field_defaults[field]
+            options.append(
+                Parameter(field, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            )
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field: given.pop(field) for field in kind._fields})
+        command(**given)
+
+    call.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in options}
+    return call
+
+
 def time_of(option: str, text: str | None) -> datetime | None:
     """Return the time of an option; a date is its first moment, here."""
     if text is None:
@@ -150,6 +196,14 @@ def time_of(option: str, text: str | None) -> datetime | None:
 def opened(name: str, store: str | Store) -> Study:
     """Open a study."""
     return Study.open(name, store=store)
+
+
+def print_answer(as_json: bool, answer: Any, text: str) -> None:
+    """Print an answer as JSON, or what it says as text."""
+    if as_json:
+        print_json(answer)
+    else:
+        typer.echo(text)
 
 
 def print_json(answer: Any) -> None:

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.cells import cell_len
@@ -21,6 +21,7 @@ from multiplay.cli.study.app import (
     Key,
     Name,
     StoreAt,
+    grouped,
     next_step,
     opened,
     print_json,
@@ -29,6 +30,7 @@ from multiplay.cli.study.app import (
 )
 from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text, truncation_text
 from multiplay.reports.study_text import outlook, prices_text
+from multiplay.studies import Study
 from multiplay.studies.wire import of_why
 
 AtMost = Annotated[
@@ -71,31 +73,44 @@ def plain_play(play: PendingPlay) -> dict[str, Any]:
     }
 
 
-def _limits(
-    at_most: list[str] | None, exclude: list[str] | None, fixed: list[str] | None
-) -> dict[str, Any]:
-    limits: dict[str, Any] = {"exclude": tuple(exclude or ())}
-    for name, texts in (("at_most", at_most), ("fixed", fixed)):
-        if texts:
-            limits[name] = options.parsed_units(f"--{name.replace('_', '-')}", texts)
-    return limits
+class DayOptions(NamedTuple):
+    """The options of a day: its set where it differs, its features and its limits."""
+
+    supply: options.Supply = None
+    demand: options.Demand = None
+    suppliers: options.Suppliers = None
+    demanders: options.Demanders = None
+    capacity: options.Capacity = None
+    total: options.Units = None
+    round_options: features.SetOrFeature = None
+    features_file: features.DayFile = None
+    at_most: AtMost = None
+    exclude: Exclude = None
+    fixed: Fixed = None
+
+    def arguments(self, known: Study, given: features.RoundOptions) -> dict[str, Any]:
+        """Return the arguments of a verb; ``given`` has the values of --set."""
+        usual = self.supply, self.demand, self.suppliers, self.demanders, self.capacity, self.total
+        limits: dict[str, Any] = {
+            "actions": options.set_of_round(known.actions, given.file, *usual),
+            "exclude": tuple(self.exclude or ()),
+        }
+        for name, texts in (("at_most", self.at_most), ("fixed", self.fixed)):
+            if texts:
+                limits[name] = options.parsed_units(f"--{name.replace('_', '-')}", texts)
+        limits["features"] = features.day_features(known, self.features_file, given.features)
+        return limits
+
+
+USUAL_DAY = DayOptions()  # no options
 
 
 @study.command()
+@grouped
 def ask(
     name: Name,
     key: Key = None,
-    supply: options.Supply = None,
-    demand: options.Demand = None,
-    suppliers: options.Suppliers = None,
-    demanders: options.Demanders = None,
-    capacity: options.Capacity = None,
-    total: options.Units = None,
-    round_options: features.SetOrFeature = None,
-    day: features.DayFile = None,
-    at_most: AtMost = None,
-    exclude: Exclude = None,
-    fixed: Fixed = None,
+    day: DayOptions = USUAL_DAY,
     baseline: Annotated[
         list[str] | None,
         typer.Option(
@@ -160,16 +175,12 @@ def ask(
     promise) and held (whether a promise changed the plan beyond its price), for a study with
     promises; with --why also why, as multiplay study why prints it.
     """
-    given = features.RoundOptions.of(round_options)
+    given = features.RoundOptions.of(day.round_options)
     with opened(name, store) as known:
-        today = options.set_of_round(
-            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
-        )
-        limits = _limits(at_most, exclude, fixed)
-        limits["features"] = features.day_features(known, day, given.features)
+        limits = day.arguments(known, given)
         limits["baseline"] = options.parsed_units("--baseline", baseline) if baseline else None
         limits["ahead"] = None if ahead is None else options.sets_ahead(ahead, known.actions)
-        play = known.ask(today, key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
+        play = known.ask(key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
         if as_json:
             said = {"why": of_why(play.why())} if why else {}
             return print_json(plain_play(play) | said)
@@ -190,19 +201,10 @@ def ask(
 
 
 @study.command()
+@grouped
 def best(
     name: Name,
-    supply: options.Supply = None,
-    demand: options.Demand = None,
-    suppliers: options.Suppliers = None,
-    demanders: options.Demanders = None,
-    capacity: options.Capacity = None,
-    total: options.Units = None,
-    round_options: features.SetOrFeature = None,
-    day: features.DayFile = None,
-    at_most: AtMost = None,
-    exclude: Exclude = None,
-    fixed: Fixed = None,
+    day: DayOptions = USUAL_DAY,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -219,14 +221,10 @@ def best(
 
     JSON: plan (units by arm), expected (total, low, high).
     """
-    given = features.RoundOptions.of(round_options)
+    given = features.RoundOptions.of(day.round_options)
     with opened(name, store) as known:
-        today = options.set_of_round(
-            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
-        )
-        limits = _limits(at_most, exclude, fixed)
-        limits["features"] = features.day_features(known, day, given.features)
-        plan = known.best(today, **limits)
+        limits = day.arguments(known, given)
+        plan = known.best(**limits)
         if as_json:
             return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
         print_table(_plan_table(plan.plan, "Best plan", known.words))
@@ -235,20 +233,11 @@ def best(
 
 
 @study.command()
+@grouped
 def expect(
     name: Name,
     plan: Annotated[list[str], typer.Argument(metavar="ARM=N ...", help="The plan.")],
-    supply: options.Supply = None,
-    demand: options.Demand = None,
-    suppliers: options.Suppliers = None,
-    demanders: options.Demanders = None,
-    capacity: options.Capacity = None,
-    total: options.Units = None,
-    round_options: features.SetOrFeature = None,
-    day: features.DayFile = None,
-    at_most: AtMost = None,
-    exclude: Exclude = None,
-    fixed: Fixed = None,
+    day: DayOptions = USUAL_DAY,
     level: Annotated[float, typer.Option(help="The level of the interval.")] = 0.95,
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -268,15 +257,11 @@ def expect(
 
     JSON: expected (total, low, high).
     """
-    given = features.RoundOptions.of(round_options)
+    given = features.RoundOptions.of(day.round_options)
     with opened(name, store) as known:
-        today = options.set_of_round(
-            known.actions, given.file, supply, demand, suppliers, demanders, capacity, total
-        )
-        limits = _limits(at_most, exclude, fixed)
-        limits["features"] = features.day_features(known, day, given.features)
+        limits = day.arguments(known, given)
         units = options.parsed_units("plan", plan)
-        found = known.expect(units, actions=today, level=level, **limits)
+        found = known.expect(units, level=level, **limits)
         if as_json:
             return print_json({"expected": found._asdict()})
         typer.echo(outlook(found, known.actions.sense, known.words))

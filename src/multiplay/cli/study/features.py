@@ -11,15 +11,16 @@ from multiplay._support.formatting import Table, between, number, plural
 from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
+    REQUEST,
     AsJson,
-    At,
-    Key,
     Name,
+    Request,
     StoreAt,
+    grouped,
     opened,
+    print_answer,
     print_json,
     study,
-    time_of,
 )
 from multiplay.cli.study.csv_files import read_csv
 from multiplay.errors import InvalidInput
@@ -155,16 +156,14 @@ def _read_day(path: str) -> dict[str, Any]:
 
 
 @study.command()
+@grouped
 def describe(
     name: Name,
     table: Annotated[
         str,
         typer.Argument(metavar="LANES.csv", help="A row for each arm; - reads standard input."),
     ],
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Keep features of arms, such as the distance of a lane; also of arms of later sets.
 
@@ -185,13 +184,11 @@ def describe(
     JSON: study, arms (their number).
     """
     rows = read_csv(table, "arm")
-    with opened(name, store) as known:
-        known.describe(rows, key=key, at=time_of("--at", at))
+    with opened(name, request.store) as known:
+        known.describe(rows, **request.labels())
         words = known.words
-    if as_json:
-        print_json({"study": name, "arms": len(rows)})
-    else:
-        typer.echo(f"the features of {words.arms(len(rows))} are kept")
+    text = f"the features of {words.arms(len(rows))} are kept"
+    print_answer(request.as_json, {"study": name, "arms": len(rows)}, text)
 
 
 @study.command()

@@ -18,6 +18,7 @@ from multiplay.cli.study.app import (
     StoreAt,
     next_step,
     opened,
+    print_answer,
     print_json,
     study,
 )
@@ -75,10 +76,7 @@ def export(
         with progress_bar("writing", None if is_plans else total) as progress:
             rows = known.export(file, plays=plays, plans=plans, wide=wide, progress=progress)
     what = "rows of plans" if is_plans else "plays" if plays else "entries"
-    if as_json:
-        print_json({"file": str(file), "rows": rows})
-    else:
-        typer.echo(f"{file}: {rows} {what}")
+    print_answer(as_json, {"file": str(file), "rows": rows}, f"{file}: {rows} {what}")
 
 
 @study.command("import")
@@ -168,10 +166,8 @@ def accept(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
     JSON: study, last (the number of the last entry).
     """
     head = Study.accept(name, store=store)
-    if as_json:
-        print_json({"study": name, "last": head.number})
-    else:
-        typer.echo(f"{name} continues after entry {head.number}")
+    text = f"{name} continues after entry {head.number}"
+    print_answer(as_json, {"study": name, "last": head.number}, text)
 
 
 @study.command()
@@ -194,16 +190,9 @@ def backup(
 
     JSON: file, entries.
     """
-    place = store_at(store)
-    with (
-        opened(name, place) as known,
-        progress_bar("copying", _entry_count(place, name)) as progress,
-    ):
+    with _copying(name, store_at(store)) as (known, progress):
         entries = known.backup(file, progress=progress)
-    if as_json:
-        print_json({"file": str(file), "entries": entries})
-    else:
-        typer.echo(f"{file}: {entries} entries")
+    print_answer(as_json, {"file": str(file), "entries": entries}, f"{file}: {entries} entries")
 
 
 @study.command()
@@ -232,16 +221,11 @@ def copy(
     """
     place = store_at(store)
     other = place if to is None else store_at(to)
-    with (
-        opened(name, place) as known,
-        progress_bar("copying", _entry_count(place, name)) as progress,
-    ):
+    with _copying(name, place) as (known, progress):
         entries = known.copy(other, name=new_name, progress=progress)
     made = new_name or name
-    if as_json:
-        print_json({"study": made, "store": other.url, "entries": entries})
-    else:
-        typer.echo(f"{made} in {other.url}: {entries} entries")
+    answer = {"study": made, "store": other.url, "entries": entries}
+    print_answer(as_json, answer, f"{made} in {other.url}: {entries} entries")
 
 
 @study.command()
@@ -262,10 +246,7 @@ def rename(
     JSON: study (the new name).
     """
     Study.rename(name, new, store=store)
-    if as_json:
-        print_json({"study": new})
-    else:
-        typer.echo(f"{name} is now {new}")
+    print_answer(as_json, {"study": new}, f"{name} is now {new}")
 
 
 @study.command()
@@ -295,10 +276,17 @@ def delete(
         question = f"Delete {name!r} with its {entries} entries for ever?"
         typer.confirm(question, abort=True, err=True)
     Study.delete(name, store=store)
-    if as_json:
-        print_json({"study": name, "deleted": True})
-    else:
-        typer.echo(f"{name} is deleted")
+    print_answer(as_json, {"study": name, "deleted": True}, f"{name} is deleted")
+
+
+@contextmanager
+def _copying(name: str, store: Store) -> Iterator[tuple[Study, Callable[[int], None]]]:
+    """Open a study that is copied, and yield it with a progress bar."""
+    with (
+        opened(name, store) as known,
+        progress_bar("copying", _entry_count(store, name)) as progress,
+    ):
+        yield known, progress
 
 
 def _entry_count(store: Store, name: str) -> int:

@@ -12,6 +12,7 @@ from multiplay.cli.study.app import (
     Name,
     StoreAt,
     opened,
+    print_answer,
     print_json,
     study,
 )
@@ -64,10 +65,7 @@ def promise(
         known.promise(made, key=key)
         (row,) = (one for one in known.promise_reports() if one.name == made.name)
         words = known.words
-    if as_json:
-        return print_json(of_promises([row])[0])
-    typer.echo(promise_text(row, words))
-    return None
+    print_answer(as_json, of_promises([row])[0], promise_text(row, words))
 
 
 @study.command()
@@ -88,10 +86,7 @@ def release(
     """
     with opened(name, store) as known:
         known.release(promise, key=key)
-    if as_json:
-        print_json({"released": promise})
-    else:
-        typer.echo(f"{promise}: released")
+    print_answer(as_json, {"released": promise}, f"{promise}: released")
 
 
 @study.command()

@@ -24,6 +24,7 @@ from multiplay.cli.study.app import (
     StoreAt,
     json_text,
     opened,
+    print_answer,
     print_json,
     study,
 )
@@ -115,10 +116,8 @@ def words(
         if any(word is not None for word in given):
             known.set_words(*given, key=key)
         found = known.words._asdict()
-    if as_json:
-        print_json(found)
-    else:
-        typer.echo("\n".join(f"{name}: {word or UNKNOWN}" for name, word in found.items()))
+    text = "\n".join(f"{name}: {word or UNKNOWN}" for name, word in found.items())
+    print_answer(as_json, found, text)
 
 
 @study.command("list")

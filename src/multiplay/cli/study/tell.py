@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,22 +11,21 @@ import typer
 
 from multiplay._support.words import Words
 from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    At,
-    Key,
+    REQUEST,
     Name,
-    StoreAt,
+    Request,
+    grouped,
     opened,
+    print_answer,
     print_json,
     study,
-    time_of,
 )
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_table, write_skipped
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
+from multiplay.studies import Study
 from multiplay.studies.wire import of_table_check
 
 NamedPlay = Annotated[
@@ -52,6 +52,7 @@ Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses 
 
 
 @study.command()
+@grouped
 def tell(
     name: Name,
     play: NamedPlay,
@@ -65,10 +66,7 @@ def tell(
     missing: Missing = None,
     sep: Separator = None,
     decimal: DecimalMark = None,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Tell the costs of the units of a plan. The study learns from them.
 
@@ -99,22 +97,19 @@ def tell(
 
     JSON: id, seen, missing, clipped (numbers of units), repeated, final.
     """
-    report, when = _report(table, losses, arm, loss, sep, decimal), time_of("--at", at)
-    given: dict[str, Any] = {"final": not part, "missing": missing, "key": key, "at": when}
-    with opened(name, store) as known:
-        told = of_text(play, lambda one: known.tell(one, report, **given))
-        words = known.words
-    _answer(told, as_json, words)
+    report = _report(table, losses, arm, loss, sep, decimal)
+    given = {"final": not part, "missing": missing} | request.labels()
+    _print_receipt(
+        name, request, lambda known: of_text(play, partial(known.tell, losses=report, **given))
+    )
 
 
 @study.command()
+@grouped
 def close(
     name: Name,
     play: NamedPlay,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Close a plan after partial reports: the other units will not report.
 
@@ -124,20 +119,17 @@ def close(
 
     JSON: as multiplay study tell.
     """
-    with opened(name, store) as known:
-        told = of_text(play, lambda one: known.close(one, key=key, at=time_of("--at", at)))
-        words = known.words
-    _answer(told, as_json, words)
+    _print_receipt(
+        name, request, lambda known: of_text(play, partial(known.close, **request.labels()))
+    )
 
 
 @study.command()
+@grouped
 def cancel(
     name: Name,
     play: NamedPlay,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Discard a plan that was not carried out: the study learns nothing from it.
 
@@ -147,24 +139,20 @@ def cancel(
 
     JSON: id, status.
     """
-    with opened(name, store) as known:
-        named = _named(play, lambda one: known.cancel(one, key=key, at=time_of("--at", at)))
-    if as_json:
-        print_json({"id": named, "status": "cancelled"})
-    else:
-        typer.echo(f"plan {play}: cancelled, nothing is learned from it")
+    with opened(name, request.store) as known:
+        named = _named(play, partial(known.cancel, **request.labels()))
+    answer = {"id": named, "status": "cancelled"}
+    print_answer(request.as_json, answer, f"plan {play}: cancelled, nothing is learned from it")
 
 
 @study.command()
+@grouped
 def expire(
     name: Name,
     older_than: Annotated[
         str, typer.Option(metavar="TIME", help="The age of a plan, such as 7d, 36h or 90min.")
     ],
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """End the pending plans that are older than a given age, because no report will come.
 
@@ -179,16 +167,15 @@ def expire(
     JSON: plays (the ids of the plays that ended).
     """
     age = duration("--older-than", older_than)
-    with opened(name, store) as known:
-        ended = known.expire(age, key=key, at=time_of("--at", at))
-    if as_json:
-        print_json({"plays": ended})
-    else:
-        ids = ", ".join(map(str, ended))
-        typer.echo(f"ended: {ids}" if ended else f"no play is older than {older_than}")
+    with opened(name, request.store) as known:
+        ended = known.expire(age, **request.labels())
+    ids = ", ".join(map(str, ended))
+    text = f"ended: {ids}" if ended else f"no play is older than {older_than}"
+    print_answer(request.as_json, {"plays": ended}, text)
 
 
 @study.command()
+@grouped
 def correct(
     name: Name,
     play: NamedPlay,
@@ -199,10 +186,7 @@ def correct(
     missing: Missing = None,
     sep: Separator = None,
     decimal: DecimalMark = None,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Replace the costs that were told of a plan: a typo, or a bill that was changed.
 
@@ -219,21 +203,18 @@ def correct(
     JSON: as multiplay study tell.
     """
     report = _report(table, losses, arm, loss, sep, decimal)
-    given: dict[str, Any] = {"missing": missing, "key": key, "at": time_of("--at", at)}
-    with opened(name, store) as known:
-        told = of_text(play, lambda one: known.correct(one, report, **given))
-        words = known.words
-    _answer(told, as_json, words)
+    given = {"missing": missing} | request.labels()
+    _print_receipt(
+        name, request, lambda known: of_text(play, partial(known.correct, losses=report, **given))
+    )
 
 
 @study.command()
+@grouped
 def retract(
     name: Name,
     play: NamedPlay,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Withdraw the costs that were told of a plan: it is pending again.
 
@@ -248,15 +229,15 @@ def retract(
 
     JSON: id, status.
     """
-    with opened(name, store) as known:
-        named = _named(play, lambda one: known.retract(one, key=key, at=time_of("--at", at)))
-    if as_json:
-        print_json({"id": named, "status": "retracted"})
-    else:
-        typer.echo(f"{play}: its costs are retracted, nothing is learned from them")
+    with opened(name, request.store) as known:
+        named = _named(play, partial(known.retract, **request.labels()))
+    answer = {"id": named, "status": "retracted"}
+    text = f"{play}: its costs are retracted, nothing is learned from them"
+    print_answer(request.as_json, answer, text)
 
 
 @study.command()
+@grouped
 def learn(
     name: Name,
     table: Annotated[
@@ -287,10 +268,7 @@ def learn(
     check: Annotated[
         bool, typer.Option("--check", help="Show what the table contains, and learn nothing.")
     ] = False,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Learn from logged data: plans that were not chosen by the study, in one table.
 
@@ -327,15 +305,15 @@ def learn(
         raise InvalidInput("--skipped", "the option --skip-bad", "none", hint)
     parts = name_list("--arm", arm)
     file = read_table(table, parts, sep=sep, decimal=decimal)
-    with opened(name, store) as known:
+    with opened(name, request.store) as known:
         found, words = known.check_table(file, parts, round, loss, day_first=day_first), known.words
         if check:
-            return _shown_check(found, words, None, as_json)
-        rest: dict[str, Any] = {"skip_bad": skip_bad, "day_first": day_first, "key": key}
-        told = known.learn_table(file, parts, round, loss, at=time_of("--at", at), **rest)
+            return _shown_check(found, words, None, request.as_json)
+        rest = {"skip_bad": skip_bad, "day_first": day_first} | request.labels()
+        told = known.learn_table(file, parts, round, loss, **rest)
     if skipped is not None:
         write_skipped(skipped, file, found.problems)
-    return _shown_check(found, words, told, as_json)
+    return _shown_check(found, words, told, request.as_json)
 
 
 def _shown_check(found: TableCheck, words: Words, told: Receipt | None, as_json: bool) -> None:
@@ -355,16 +333,14 @@ ArmOption = Annotated[
 
 
 @study.command()
+@grouped
 def forget(
     name: Name,
     before: Annotated[
         str, typer.Option(metavar="ROUND", help="The number of a round, or a date or time.")
     ],
     arm: ArmOption = None,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Forget the costs of an arm that were told before a round, because prices changed.
 
@@ -379,13 +355,15 @@ def forget(
 
     JSON: since (the first round that counts), units.
     """
-    with opened(name, store) as known:
-        left = known.forget(arm, before=_round("--before", before), key=key, at=time_of("--at", at))
-        words = known.words
-    _answer(left, as_json, words)
+    _print_receipt(
+        name,
+        request,
+        lambda known: known.forget(arm, before=_round("--before", before), **request.labels()),
+    )
 
 
 @study.command()
+@grouped
 def keep(
     name: Name,
     arm: ArmOption = None,
@@ -395,10 +373,7 @@ def keep(
             metavar="ROUND", help="The number of a round, or a date or time; 0 for all costs."
         ),
     ] = None,
-    key: Key = None,
-    at: At = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    request: Request = REQUEST,
 ) -> None:
     """Let all costs of an arm since a round count again: undo that they were forgotten.
 
@@ -413,11 +388,12 @@ def keep(
 
     JSON: as multiplay study forget.
     """
-    with opened(name, store) as known:
+
+    def act(known: Study) -> Remaining:
         given = None if since is None else _round("--since", since)
-        left = known.keep(arm, since=given, key=key, at=time_of("--at", at))
-        words = known.words
-    _answer(left, as_json, words)
+        return known.keep(arm, since=given, **request.labels())
+
+    _print_receipt(name, request, act)
 
 
 def _round(option: str, text: str) -> int | datetime:
@@ -440,11 +416,14 @@ def _named(text: str, act: Callable[[int | str], None]) -> int | str:
     return of_text(text, call)
 
 
-def _answer(told: Receipt | Remaining, as_json: bool, words: Words) -> None:
-    if as_json:
-        print_json(told._asdict())
-    else:
-        typer.echo(told.in_words(words))
+def _print_receipt(
+    name: str, request: Request, act: Callable[[Study], Receipt | Remaining]
+) -> None:
+    """Open a study, call a verb, and print its receipt."""
+    with opened(name, request.store) as known:
+        told = act(known)
+        words = known.words
+    print_answer(request.as_json, told._asdict(), told.in_words(words))
 
 
 # ---------------------------------------------------------------- tables

@@ -355,7 +355,7 @@ class RemoteStudy(HasPanel):
         The service has its own time limit, 10 seconds by default.
         """
         checked_limit(time_limit)
-        given: Plain = {"key": _checked(key), "time_limit": time_limit, "at": _time(at)}
+        given = {"time_limit": time_limit, **_labels(key, at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
         if baseline is not None:
             given["baseline"] = wire.plain_units("baseline", baseline)
@@ -411,8 +411,7 @@ class RemoteStudy(HasPanel):
     ) -> Ids:
         """Close the plays that are older than this; as ``Study.expire``."""
         length = duration_seconds("older_than", older_than)
-        given = {"older_than": length, "key": _checked(key), "at": _time(at)}
-        ended: Ids = self._do("expire", given)["plays"]
+        ended: Ids = self._do("expire", {"older_than": length, **_labels(key, at)})["plays"]
         return ended
 
     # ------------------------------------------------------------ external plans and logged data
@@ -435,8 +434,7 @@ class RemoteStudy(HasPanel):
             "actions": _plain_day(actions),
             "features": wire.plain_features(features),
             "missing": _missing(missing),
-            "key": _checked(key),
-            "at": _time(at),
+            **_labels(key, at),
         }
         return wire.to_receipt(self._do("learn", given))
 
@@ -459,7 +457,7 @@ class RemoteStudy(HasPanel):
         """
         skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
         _, given = self._table(table, arm, round, loss, day_first)
-        given |= {"skip_bad": skip_bad, "key": _checked(key), "at": _time(at)}
+        given |= {"skip_bad": skip_bad, **_labels(key, at)}
         return wire.to_receipt(self._do("learn-table", given))
 
     def check_table(
@@ -492,8 +490,7 @@ class RemoteStudy(HasPanel):
 
     def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
         """Keep features of arms; as ``Study.describe``."""
-        given = {"features": _plain_table(table), "key": _checked(key), "at": _time(at)}
-        self._do("arms", given, "PUT")
+        self._do("arms", {"features": _plain_table(table), **_labels(key, at)}, "PUT")
 
     def set_words(
         self,
@@ -507,7 +504,7 @@ class RemoteStudy(HasPanel):
     ) -> None:
         """Set the words in which plans and costs are shown; as ``Study.set_words``."""
         words = given_words(currency=currency, unit=unit, arm=arm, round=round)
-        self._do("words", {**words, "key": _checked(key), "at": _time(at)}, "PUT")
+        self._do("words", {**words, **_labels(key, at)}, "PUT")
 
     # ------------------------------------------------------------ comparison with a rule
 
@@ -523,20 +520,18 @@ class RemoteStudy(HasPanel):
     def set_compare(self, rule: Rule | None, *, key: str | None = None, at: When = None) -> None:
         """Set the rule that plays are compared with; as ``Study.set_compare``."""
         plain = None if checked_rule(rule) is None else wire.to_plain("rule", rule)
-        given = {"key": _checked(key), "at": _time(at)}
-        body = {"rule": plain} | {name: one for name, one in given.items() if one is not None}
+        given = _labels(key, at).items()
+        body = {"rule": plain} | {name: one for name, one in given if one is not None}
         self._client.write(self._path("compare"), body, "PUT")
 
     def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
         """Make a promise, which counts the plays from now on; as ``Study.promise``."""
         (made,) = checked_promises([promise])
-        self._do(
-            "promises", {"promise": wire.of_promise(made), "key": _checked(key), "at": _time(at)}
-        )
+        self._do("promises", {"promise": wire.of_promise(made), **_labels(key, at)})
 
     def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
         """End a promise by its name; as ``Study.release``."""
-        self._do("release", {"name": name, "key": _checked(key), "at": _time(at)})
+        self._do("release", {"name": name, **_labels(key, at)})
 
     def saved(
         self,
@@ -581,7 +576,7 @@ class RemoteStudy(HasPanel):
     ) -> Remaining:
         """Forget the losses of an arm that were told before a round; as ``Study.forget``."""
         given = {"arm": self._arm(arm), "before": _round("before", before)}
-        return Remaining(**self._do("forget", given | {"key": _checked(key), "at": _time(at)}))
+        return Remaining(**self._do("forget", given | _labels(key, at)))
 
     def keep(
         self,
@@ -593,7 +588,7 @@ class RemoteStudy(HasPanel):
     ) -> Remaining:
         """Let all losses of an arm since a round count again; as ``Study.keep``."""
         given = {"arm": self._arm(arm), "since": None if since is None else _round("since", since)}
-        return Remaining(**self._do("keep", given | {"key": _checked(key), "at": _time(at)}))
+        return Remaining(**self._do("keep", given | _labels(key, at)))
 
     # ------------------------------------------------------------ queries
 
@@ -798,8 +793,8 @@ class RemoteStudy(HasPanel):
 
     def _end(self, verb: str, play: AnyPlay, given: Plain, key: str | None, at: When) -> Any:
         """Send a verb of a play."""
-        body = {**given, "key": _checked(key), "at": _time(at)}
-        return self._do(_of_play(play, verb), body)
+        labels = _labels(key, at)
+        return self._do(_of_play(play, verb), given | labels)
 
     def _play(self, plain: Plain) -> PendingPlay:
         return wire.to_play(plain, self.why, lambda: self.words)
@@ -972,6 +967,6 @@ def _round(argument: str, given: Any) -> int | str:
     return plain
 
 
-def _time(at: When) -> float | None:
-    """Return a time in seconds; None if the service is to use its own clock."""
-    return None if at is None else timestamp("at", at)
+def _labels(key: Any, at: When) -> Plain:
+    """Return the key of a request, and its time in seconds; None: the clock of the service."""
+    return {"key": _checked(key), "at": None if at is None else timestamp("at", at)}

@@ -96,7 +96,7 @@ ENDPOINTS = (
     Endpoint("GET", f"{STUDY}/wait", wait),
     Endpoint("GET", f"{STUDY}/events", events),
     Endpoint("POST", f"{STUDY}/size", size),
-    Endpoint("GET", f"{STUDY}/characters", characters, query=Count),
+    Endpoint("GET", f"{STUDY}/characters", characters),
     Endpoint("GET", f"{STUDY}/page", page),
     Endpoint("GET", f"{STUDY}/error/{{kind}}", error),
     Endpoint("GET", "/metrics", measured),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
 from multiplay.errors import InvalidInput
-from multiplay.learner.plays import of_text
+from multiplay.learner.plays import Remaining, of_text
 from multiplay.service.api import events, models, paging
 from multiplay.service.api.context import RequestContext, StudyContext
 from multiplay.service.api.routing import Operation, token_of
@@ -111,76 +112,60 @@ async def tell(
     context: StudyContext, play: str, query: models.PlayQuery, body: models.Tell
 ) -> Response:
     """Report the losses of a play. The same report again changes nothing."""
-    given = body.model_dump() | {"at": _time(body.at)}
-    act = _of_play(Study.tell, play, query, given)
-    return await context.write(act, wire.of_receipt, body.key)
+    return await _write_play(context, Study.tell, play, query, body, wire.of_receipt)
 
 
 async def close(
     context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
 ) -> Response:
     """Learn from the losses reported so far for a play, when no more will be reported."""
-    given = _end(body)
-    act = _of_play(Study.close, play, query, given)
-    return await context.write(act, wire.of_receipt, given.get("key"))
+    return await _write_play(context, Study.close, play, query, body, wire.of_receipt)
 
 
 async def cancel(
     context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
 ) -> Response:
     """Discard a play that was not carried out, without learning from it."""
-    given = _end(body)
-    return await context.write(_of_play(Study.cancel, play, query, given), None, given.get("key"))
+    return await _write_play(context, Study.cancel, play, query, body)
 
 
 async def correct(
     context: StudyContext, play: str, query: models.PlayQuery, body: models.Correct
 ) -> Response:
     """Replace the losses of a play, or of the external plan with this key, by the right ones."""
-    given = body.model_dump() | {"at": _time(body.at)}
-    act = _of_play(Study.correct, play, query, given)
-    return await context.write(act, wire.of_receipt, body.key)
+    return await _write_play(context, Study.correct, play, query, body, wire.of_receipt)
 
 
 async def retract(
     context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
 ) -> Response:
     """Withdraw the losses of a play, which is then pending again, or of an external plan."""
-    given = _end(body)
-    return await context.write(_of_play(Study.retract, play, query, given), None, given.get("key"))
+    return await _write_play(context, Study.retract, play, query, body)
 
 
 async def expire(context: StudyContext, body: models.Expire) -> Response:
     """End the pending plays that are older than a given age."""
-    given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(
-        lambda study: study.expire(**given), lambda ids: {"plays": ids}, body.key
-    )
+    return await _write(context, Study.expire, _arguments(body), lambda ids: {"plays": ids})
 
 
 async def forget(context: StudyContext, body: models.Forget) -> Response:
     """Forget the losses of an arm, or of all arms, that were reported before a round."""
-    given = body.model_dump() | {"at": _time(body.at), "before": _round("before", body.before)}
-    return await context.write(
-        lambda study: study.forget(**given), lambda left: left._asdict(), body.key
-    )
+    given = _arguments(body) | {"before": _round("before", body.before)}
+    return await _write(context, Study.forget, given, Remaining._asdict)
 
 
 async def keep(context: StudyContext, body: models.Keep) -> Response:
     """Let all losses of an arm since a round count again, also those that were forgotten."""
-    given = body.model_dump() | {"at": _time(body.at), "since": _round("since", body.since)}
-    return await context.write(
-        lambda study: study.keep(**given), lambda left: left._asdict(), body.key
-    )
+    given = _arguments(body) | {"since": _round("since", body.since)}
+    return await _write(context, Study.keep, given, Remaining._asdict)
 
 
 async def learn(context: StudyContext, body: models.Learn) -> Response:
     """Learn from an external plan and its losses."""
-    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
+    given = _arguments(body)
     given["actions"] = await context.build_actions(body.actions)
-    return await context.write(
-        lambda study: bounded_verbs.learn(limits, study, **given), wire.of_receipt, body.key
-    )
+    verb = partial(bounded_verbs.learn, context.limits)
+    return await _write(context, verb, given, wire.of_receipt)
 
 
 async def learn_table(context: StudyContext, body: models.Table) -> Response:
@@ -207,38 +192,28 @@ async def check_table(context: StudyContext, body: models.TableRows) -> Response
 
 async def describe(context: StudyContext, body: models.Describe) -> Response:
     """Keep features of arms. Values that an arm had before are replaced."""
-    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
-    return await context.write(
-        lambda study: bounded_verbs.describe(limits, study, **given), None, body.key
-    )
+    return await _write(context, partial(bounded_verbs.describe, context.limits), _arguments(body))
 
 
 async def set_words(context: StudyContext, body: models.SetWords) -> Response:
     """Set the words in which plans and costs are shown; others stay as they are."""
-    given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(lambda study: study.set_words(**given), None, body.key)
+    return await _write(context, Study.set_words, _arguments(body))
 
 
 async def set_compare(context: StudyContext, body: models.SetCompare) -> Response:
     """Set the rule that plays are compared with, which GET returns as `compare`; null for none."""
-    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
-    return await context.write(
-        lambda study: bounded_verbs.set_compare(limits, study, **given), None, body.key
-    )
+    verb = partial(bounded_verbs.set_compare, context.limits)
+    return await _write(context, verb, _arguments(body))
 
 
 async def promise(context: StudyContext, body: models.NewPromise) -> Response:
     """Promise what the plays from now on use in all, at most or at least."""
-    given, limits = body.model_dump() | {"at": _time(body.at)}, context.limits
-    return await context.write(
-        lambda study: bounded_verbs.promise(limits, study, **given), None, body.key
-    )
+    return await _write(context, partial(bounded_verbs.promise, context.limits), _arguments(body))
 
 
 async def release(context: StudyContext, body: models.Release) -> Response:
     """End a promise by its name."""
-    given = body.model_dump() | {"at": _time(body.at)}
-    return await context.write(lambda study: study.release(**given), None, body.key)
+    return await _write(context, Study.release, _arguments(body))
 
 
 # ------------------------------------------------------------ queries
@@ -429,296 +404,48 @@ EXPORTED: Mapping[str, Any] = {
         "content": {kind.partition(";")[0]: {"schema": BINARY} for kind in FILES.values()},
     }
 }
+_writing = partial(Operation, idempotency_key=True)
 # Routes are tried in this order, so the most frequent operations come first.
 OPERATIONS = (
-    Operation(
-        "POST",
-        f"{STUDY}/ask",
-        ask,
-        PLAYS,
-        models.Play,
-        body=models.Ask,
-        body_required=False,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{PLAY}/tell",
-        tell,
-        PLAYS,
-        models.Receipt,
-        query=models.PlayQuery,
-        body=models.Tell,
-        idempotency_key=True,
-    ),
+    _writing("POST", f"{STUDY}/ask", ask, PLAYS, models.Play),
+    _writing("POST", f"{PLAY}/tell", tell, PLAYS, models.Receipt),
     Operation("GET", "/v1/key", get_key, KEYS, models.Key),
-    Operation("GET", STUDIES, list_studies, MANAGE, models.Studies, query=models.StudiesQuery),
-    Operation(
-        "POST",
-        STUDIES,
-        create_study,
-        MANAGE,
-        models.Study,
-        status=201,
-        body=models.NewStudy,
-        idempotency_key=True,
-    ),
+    Operation("GET", STUDIES, list_studies, MANAGE, models.Studies),
+    _writing("POST", STUDIES, create_study, MANAGE, models.Study, status=201),
     Operation("GET", STUDY, get_study, MANAGE, models.Study, etag=True),
-    Operation("DELETE", STUDY, delete_study, MANAGE, status=204, idempotency_key=True),
-    Operation(
-        "POST",
-        f"{STUDY}/rename",
-        rename_study,
-        MANAGE,
-        models.StudyName,
-        body=models.NewName,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/copy",
-        copy_study,
-        MANAGE,
-        models.Copied,
-        status=201,
-        body=models.NewName,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{PLAY}/close",
-        close,
-        PLAYS,
-        models.Receipt,
-        query=models.PlayQuery,
-        body=models.End,
-        body_required=False,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{PLAY}/cancel",
-        cancel,
-        PLAYS,
-        status=204,
-        query=models.PlayQuery,
-        body=models.End,
-        body_required=False,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{PLAY}/correct",
-        correct,
-        PLAYS,
-        models.Receipt,
-        query=models.PlayQuery,
-        body=models.Correct,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{PLAY}/retract",
-        retract,
-        PLAYS,
-        status=204,
-        query=models.PlayQuery,
-        body=models.End,
-        body_required=False,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/expire",
-        expire,
-        PLAYS,
-        models.Ended,
-        body=models.Expire,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/forget",
-        forget,
-        PLAYS,
-        models.Remaining,
-        body=models.Forget,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/keep",
-        keep,
-        PLAYS,
-        models.Remaining,
-        body=models.Keep,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/learn",
-        learn,
-        PLAYS,
-        models.Receipt,
-        body=models.Learn,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/learn-table",
-        learn_table,
-        PLAYS,
-        models.Receipt,
-        body=models.Table,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/check-table",
-        check_table,
-        QUERIES,
-        models.TableCheck,
-        body=models.TableRows,
-    ),
-    Operation(
-        "PUT",
-        f"{STUDY}/arms",
-        describe,
-        PLAYS,
-        status=204,
-        body=models.Describe,
-        idempotency_key=True,
-    ),
-    Operation(
-        "PUT",
-        f"{STUDY}/words",
-        set_words,
-        MANAGE,
-        status=204,
-        body=models.SetWords,
-        idempotency_key=True,
-    ),
-    Operation(
-        "PUT",
-        f"{STUDY}/compare",
-        set_compare,
-        MANAGE,
-        status=204,
-        body=models.SetCompare,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/promises",
-        promise,
-        MANAGE,
-        status=204,
-        body=models.NewPromise,
-        idempotency_key=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/release",
-        release,
-        MANAGE,
-        status=204,
-        body=models.Release,
-        idempotency_key=True,
-    ),
-    Operation(
-        "GET",
-        f"{STUDY}/pending",
-        list_pending,
-        QUERIES,
-        models.Pending,
-        query=models.PageQuery,
-        etag=True,
-    ),
-    Operation(
-        "GET",
-        f"{STUDY}/plays",
-        list_plays,
-        QUERIES,
-        models.Plays,
-        query=models.PlaysQuery,
-        etag=True,
-    ),
-    Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, query=models.PlayQuery, etag=True),
-    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why, query=models.PlayQuery),
-    Operation(
-        "GET",
-        f"{STUDY}/arms",
-        list_arms,
-        QUERIES,
-        models.Arms,
-        query=models.ArmsQuery,
-        etag=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/arms",
-        compare_arms,
-        QUERIES,
-        models.Arms,
-        body=models.CompareArms,
-        body_required=False,
-    ),
-    Operation(
-        "GET",
-        f"{STUDY}/effects",
-        list_effects,
-        QUERIES,
-        models.Effects,
-        query=models.EffectsQuery,
-        etag=True,
-    ),
+    _writing("DELETE", STUDY, delete_study, MANAGE, status=204),
+    _writing("POST", f"{STUDY}/rename", rename_study, MANAGE, models.StudyName),
+    _writing("POST", f"{STUDY}/copy", copy_study, MANAGE, models.Copied, status=201),
+    _writing("POST", f"{PLAY}/close", close, PLAYS, models.Receipt),
+    _writing("POST", f"{PLAY}/cancel", cancel, PLAYS, status=204),
+    _writing("POST", f"{PLAY}/correct", correct, PLAYS, models.Receipt),
+    _writing("POST", f"{PLAY}/retract", retract, PLAYS, status=204),
+    _writing("POST", f"{STUDY}/expire", expire, PLAYS, models.Ended),
+    _writing("POST", f"{STUDY}/forget", forget, PLAYS, models.Remaining),
+    _writing("POST", f"{STUDY}/keep", keep, PLAYS, models.Remaining),
+    _writing("POST", f"{STUDY}/learn", learn, PLAYS, models.Receipt),
+    _writing("POST", f"{STUDY}/learn-table", learn_table, PLAYS, models.Receipt),
+    Operation("POST", f"{STUDY}/check-table", check_table, QUERIES, models.TableCheck),
+    _writing("PUT", f"{STUDY}/arms", describe, PLAYS, status=204),
+    _writing("PUT", f"{STUDY}/words", set_words, MANAGE, status=204),
+    _writing("PUT", f"{STUDY}/compare", set_compare, MANAGE, status=204),
+    _writing("POST", f"{STUDY}/promises", promise, MANAGE, status=204),
+    _writing("POST", f"{STUDY}/release", release, MANAGE, status=204),
+    Operation("GET", f"{STUDY}/pending", list_pending, QUERIES, models.Pending, etag=True),
+    Operation("GET", f"{STUDY}/plays", list_plays, QUERIES, models.Plays, etag=True),
+    Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
+    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why),
+    Operation("GET", f"{STUDY}/arms", list_arms, QUERIES, models.Arms, etag=True),
+    Operation("POST", f"{STUDY}/arms", compare_arms, QUERIES, models.Arms),
+    Operation("GET", f"{STUDY}/effects", list_effects, QUERIES, models.Effects, etag=True),
     Operation("GET", f"{STUDY}/allowance", get_allowance, QUERIES, models.Allowance, etag=True),
     Operation("GET", f"{STUDY}/promises", list_promises, QUERIES, models.Promised, etag=True),
-    Operation(
-        "GET",
-        f"{STUDY}/drift",
-        list_drift,
-        QUERIES,
-        models.Drifts,
-        query=models.DriftQuery,
-        etag=True,
-    ),
-    Operation(
-        "POST",
-        f"{STUDY}/best",
-        best,
-        QUERIES,
-        models.Plan,
-        body=models.Best,
-        body_required=False,
-    ),
-    Operation("POST", f"{STUDY}/expect", expect, QUERIES, models.Estimate, body=models.Expect),
-    Operation(
-        "POST",
-        f"{STUDY}/saved",
-        saved,
-        QUERIES,
-        models.Saved,
-        body=models.Compare,
-        body_required=False,
-    ),
-    Operation(
-        "GET",
-        f"{STUDY}/entries",
-        list_entries,
-        JOURNAL,
-        models.Entries,
-        query=models.EntriesQuery,
-        etag=True,
-    ),
-    Operation(
-        "GET",
-        f"{STUDY}/export",
-        export,
-        QUERIES,
-        query=models.ExportQuery,
-        responses=EXPORTED,
-    ),
+    Operation("GET", f"{STUDY}/drift", list_drift, QUERIES, models.Drifts, etag=True),
+    Operation("POST", f"{STUDY}/best", best, QUERIES, models.Plan),
+    Operation("POST", f"{STUDY}/expect", expect, QUERIES, models.Estimate),
+    Operation("POST", f"{STUDY}/saved", saved, QUERIES, models.Saved),
+    Operation("GET", f"{STUDY}/entries", list_entries, JOURNAL, models.Entries, etag=True),
+    Operation("GET", f"{STUDY}/export", export, QUERIES, responses=EXPORTED),
     Operation("POST", f"{STUDY}/verify", verify, JOURNAL, models.Verified),
     Operation("GET", f"{STUDY}/events", watch, JOURNAL, responses=EVENTS),
 )
@@ -774,16 +501,36 @@ async def _constraints(context: RequestContext, body: models.Constraints) -> dic
     }
 
 
-def _end(body: models.End | None) -> dict[str, Any]:
-    """Return the arguments of ``close`` and ``cancel``."""
-    return {} if body is None else {"key": body.key, "at": _time(body.at)}
+def _arguments(body: models.Body) -> dict[str, Any]:
+    """Return the fields of a body that has a time, as arguments of a verb."""
+    given = body.model_dump()
+    return given | {"at": _time(given["at"])}
 
 
-def _of_play(
-    verb: Callable[..., Any], play: str, query: models.PlayQuery, given: dict[str, Any]
-) -> Callable[[Study], Any]:
-    """Return a function that calls a verb of a study with the play of a path."""
-    return lambda study: _named(play, query, lambda one: verb(study, one, **given))
+async def _write(
+    context: StudyContext,
+    verb: Callable[..., Any],
+    given: dict[str, Any],
+    present: Callable[[Any], Any] | None = None,
+) -> Response:
+    """Respond with what ``present`` makes of the result of a verb, if given."""
+    return await context.write(lambda study: verb(study, **given), present, given.get("key"))
+
+
+async def _write_play(
+    context: StudyContext,
+    verb: Callable[..., Any],
+    play: str,
+    query: models.PlayQuery,
+    body: models.Body | None,
+    present: Callable[[Any], Any] | None = None,
+) -> Response:
+    """Respond as ``_write``, for a verb of the play in the path."""
+
+    def act(study: Study, **given: Any) -> Any:
+        return _named(play, query, lambda one: verb(study, one, **given))
+
+    return await _write(context, act, {} if body is None else _arguments(body), present)
 
 
 def _named(play: str, query: models.PlayQuery, act: Callable[[int | str], T]) -> T:

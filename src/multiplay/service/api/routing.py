@@ -7,7 +7,8 @@ validation and the OpenAPI document.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 from urllib.parse import unquote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -36,9 +37,8 @@ class Endpoint:
         Of the requests.
     handler
         Called with the request, and with the parameters that are validated: ``play``, an id, if the
-        path has it, and ``query`` if there is a model of it.
-    query
-        The model of the query parameters; others are ignored.
+        path has it, and ``query``, if it has an argument of this name. The type of this argument is
+        the model of the query parameters; others are ignored.
     """
 
     def __init__(
@@ -46,10 +46,9 @@ class Endpoint:
         method: str,
         path: str,
         handler: Callable[..., Awaitable[Response]],
-        *,
-        query: type[BaseModel] | None = None,
     ) -> None:
-        self.method, self.path, self.handler, self.query = method, path, handler, query
+        self.method, self.path, self.handler = method, path, handler
+        self.query: type[BaseModel] | None = get_type_hints(handler).get("query")
         self.name: str = getattr(handler, "__name__", "")
         self._has_play = "{play}" in path
         self._label = path.replace(":path}", "}")
@@ -94,20 +93,17 @@ class Operation(Endpoint):
 
     Parameters
     ----------
-    method, path, handler, query
-        Those of an endpoint; the handler gets a context in place of the request, and ``body`` if
-        there is a model of it. ``play`` is a text: an id or a key. The first line of its docstring
-        describes the operation.
+    method, path, handler
+        Those of an endpoint; the handler gets a context in place of the request, and ``body``, if
+        it has an argument of this name. The type of this argument is the model of the body, which
+        may be omitted if it has a default. ``play`` is a text: an id or a key. The first line of
+        the handler's docstring describes the operation.
     tag
         The group in the document.
     answer
         The model of the response; None for a response without a body.
     status
         Of a successful response.
-    body
-        The model of the body.
-    body_required
-        Whether the body may not be omitted.
     etag
         Whether the response has an ETag, and may be 304.
     idempotency_key
@@ -125,22 +121,21 @@ class Operation(Endpoint):
         answer: type[BaseModel] | None = None,
         *,
         status: int = 200,
-        query: type[BaseModel] | None = None,
-        body: type[BaseModel] | None = None,
-        body_required: bool = True,
         etag: bool = False,
         idempotency_key: bool = False,
         responses: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(method, path, handler, query=query)
+        super().__init__(method, path, handler)
         self.tag, self.answer, self.status = tag, answer, status
-        self.body, self.body_required = body, body_required
         self.etag, self.idempotency_key = etag, idempotency_key
         self.responses = responses or {}
         self._context = StudyContext if "{study}" in path else RequestContext
+        self.body: type[BaseModel] | None = None
         self._body: TypeAdapter[Any] | None = None
-        if body is not None:
-            kind: Any = body if body_required else body | None
+        kind = get_type_hints(handler).get("body")
+        self.body_required = kind is not None and not isinstance(kind, UnionType)
+        if kind is not None:
+            self.body = kind if self.body_required else get_args(kind)[0]
             self._body = TypeAdapter(kind)
 
     async def respond(self, request: Request) -> Response:

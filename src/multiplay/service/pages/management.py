@@ -233,7 +233,7 @@ def _learn(context: PageContext, form: Form, table: Upload, columns: Columns, st
 
 
 PAGES = (
-    Page("GET", f"{STUDY}/manage", manage_page, query=ManageQuery),
+    Page("GET", f"{STUDY}/manage", manage_page),
     Page("GET", f"{STUDY}/words", to_manage),
     Page("POST", f"{STUDY}/words", set_words),
     Page("GET", f"{STUDY}/rename", to_manage),
@@ -242,7 +242,7 @@ PAGES = (
     Page("POST", f"{STUDY}/copy", copy),
     Page("GET", f"{STUDY}/delete", to_manage),
     Page("POST", f"{STUDY}/delete", delete),
-    Page("GET", f"{STUDY}/export", export, query=ExportQuery),
+    Page("GET", f"{STUDY}/export", export),
     Page("GET", f"{STUDY}/import", import_page),
     Page("POST", f"{STUDY}/import", learn_table),
 )

@@ -269,11 +269,11 @@ def _create(
 PAGES = (
     Endpoint("GET", "/static/{path:path}", static),
     Page("GET", "/docs", docs),
-    Page("GET", "/login", login_page, query=LoginQuery),
+    Page("GET", "/login", login_page),
     Page("POST", "/login", log_in),
     Page("GET", "/logout", logged_in),
     Page("POST", "/logout", log_out),
-    Page("GET", "/", studies, query=ListQuery),
+    Page("GET", "/", studies),
     Page("GET", "/new", new_page),
     Page("POST", "/new", create),
     Page("GET", "/new/file", to_new),

@@ -579,13 +579,13 @@ def done_text(done: str, play: int | None, count: int | None = None) -> str:
 
 
 PAGES = (
-    Page("GET", STUDY, study_page, query=StudyQuery),
-    Page("GET", f"{STUDY}/parts", parts, query=PartsQuery),
+    Page("GET", STUDY, study_page),
+    Page("GET", f"{STUDY}/parts", parts),
     Page("GET", f"{STUDY}/chart", chart),
     Page("GET", f"{STUDY}/events", watch),
-    Page("GET", f"{STUDY}/journal", journal, query=JournalQuery),
+    Page("GET", f"{STUDY}/journal", journal),
     Page("GET", f"{STUDY}/saved", saved),
-    Page("GET", f"{STUDY}/savings", savings_page, query=SavingsQuery),
+    Page("GET", f"{STUDY}/savings", savings_page),
     Page("GET", f"{STUDY}/compare", to_savings),
     Page("POST", f"{STUDY}/compare", compare),
     Page("GET", f"{STUDY}/ask", of_form),
@@ -604,7 +604,7 @@ PAGES = (
     Page("POST", f"{STUDY}/promise", promise),
     Page("GET", f"{STUDY}/release", of_form),
     Page("POST", f"{STUDY}/release", release),
-    Page("GET", PLAY, play_page, query=PlayQuery),
+    Page("GET", PLAY, play_page),
     Page("GET", f"{PLAY}/{{verb}}", of_form),
     Page("POST", f"{PLAY}/fill", fill),
     Page("POST", f"{PLAY}/tell", tell),

@@ -15,7 +15,7 @@ from serving import Served, connected, serving
 from trucks import new_study
 
 import multiplay as mp
-from multiplay.service.auth import keys, tokens
+from multiplay.service.auth import keys
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
 
@@ -38,9 +38,7 @@ class World:
 
     def __init__(self, url: str, store: Path) -> None:
         self.url, self.store = url, store
-        self.keys = {
-            can: keys.create(store, can, study="lanes").token for can in tokens.PERMISSIONS
-        }
+        self.keys = {can: keys.create(store, can, study="lanes").token for can in keys.PERMISSIONS}
         self.master = keys.create(store, "manage").token
         self.other = keys.create(store, "manage", study="others").token
 
@@ -82,7 +80,7 @@ def wrong_keys(world: World) -> dict[str, str | None]:
     return {
         "none": None,
         "nonsense": "let me in",
-        "unknown": tokens.make("nobody", "manage", None, 0.0).token,
+        "unknown": keys.make("nobody", "manage", None, 0.0).token,
         "another secret": f"mp_{id}_{secret[::-1]}",
         "half": world.master[:-1],
         "twice": world.master * 2,
@@ -212,14 +210,14 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
         compared.append((len(one), len(other)))
         return real(one, other)
 
-    monkeypatch.setattr("multiplay.service.auth.tokens.hmac.compare_digest", watched)
-    made, other = (tokens.make("a key", "read", None, 0.0) for _ in "12")
-    claim = tokens.split(made.token)
+    monkeypatch.setattr("multiplay.service.auth.keys.hmac.compare_digest", watched)
+    made, other = (keys.make("a key", "read", None, 0.0) for _ in "12")
+    claim = keys.split(made.token)
     assert claim is not None
-    assert tokens.is_of(made.row, claim.digest)
-    assert not tokens.is_of(other.row, claim.digest)
-    assert not tokens.is_of(None, claim.digest)
-    assert not tokens.is_of(None, tokens.NO_DIGEST), "the digest of nobody is nobody's"
+    assert keys.is_of(made.row, claim.digest)
+    assert not keys.is_of(other.row, claim.digest)
+    assert not keys.is_of(None, claim.digest)
+    assert not keys.is_of(None, keys.NO_DIGEST), "the digest of nobody is nobody's"
     assert compared == [(32, 32)] * 4
 
 

@@ -17,7 +17,7 @@ import multiplay as mp
 from multiplay.errors import UnknownOutcome
 from multiplay.service.api import events
 from multiplay.service.app import create_app
-from multiplay.service.auth import keys, tokens
+from multiplay.service.auth import keys
 from multiplay.service.auth.authenticator import ANONYMOUS, Caller
 from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.service.settings import Settings
@@ -174,11 +174,11 @@ def test_a_key_is_confirmed_where_something_is_done(store: Path) -> None:
 
 
 def test_rights_are_those_of_the_key(store: Path) -> None:
-    rows = {can: tokens.make("a key", can, "lanes", 0.0).row for can in tokens.PERMISSIONS}
+    rows = {can: keys.make("a key", can, "lanes", 0.0).row for can in keys.PERMISSIONS}
     callers = {can: Caller(row.id, "", "lanes", can, row.id) for can, row in rows.items()}
     for can, caller in callers.items():
-        for needed in tokens.PERMISSIONS:
-            if tokens.PERMISSIONS.index(can) >= tokens.PERMISSIONS.index(needed):
+        for needed in keys.PERMISSIONS:
+            if keys.PERMISSIONS.index(can) >= keys.PERMISSIONS.index(needed):
                 caller.check(needed, "lanes")
             else:
                 with pytest.raises(Forbidden):

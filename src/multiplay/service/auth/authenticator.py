@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from multiplay.service.auth import tokens
+from multiplay.service.auth import keys
 from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.storage.base import KeyRecord, Keyring
 
@@ -45,7 +45,7 @@ class Caller(NamedTuple):
 
     def check(self, needed: str, study: str | None = None) -> None:
         """Raise ``Forbidden`` unless the key has a permission for one study, or for all of them."""
-        if not tokens.includes(self.can, needed):
+        if not keys.includes(self.can, needed):
             raise Forbidden(
                 "key",
                 f"a key with the permission {needed}",
@@ -99,9 +99,9 @@ class Authenticator:
                 return ANONYMOUS
             hint = "Send the header Authorization: Bearer mp_..."
             raise Unauthenticated("key", EXPECTED, "none", hint)
-        claim = tokens.split(token) or tokens.Claim("", tokens.NO_DIGEST)
+        claim = keys.split(token) or keys.Claim("", keys.NO_DIGEST)
         row = next(iter(self.use(lambda keyring: keyring.find([claim.id]))), None)
-        if not tokens.is_of(row, claim.digest) or row is None or _is_expired(row):
+        if not keys.is_of(row, claim.digest) or row is None or _is_expired(row):
             raise _not_valid()
         self._cached[row.id] = row
         while len(self._cached) > MOST_CACHED:
@@ -110,9 +110,9 @@ class Authenticator:
 
     def cached(self, token: str | None) -> Caller | None:
         """Return the caller of a key from the cache; None for a request without a key."""
-        claim = None if token is None else tokens.split(token)
+        claim = None if token is None else keys.split(token)
         row = None if claim is None else self._cached.get(claim.id)
-        if claim is None or row is None or not tokens.is_of(row, claim.digest):
+        if claim is None or row is None or not keys.is_of(row, claim.digest):
             return None
         return _caller(row)
 

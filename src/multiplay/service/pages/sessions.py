@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from multiplay.service.auth import tokens
+from multiplay.service.auth import keys
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.errors import Forbidden, Unauthenticated
 from multiplay.service.studies.manager import StudyManager
@@ -74,7 +74,7 @@ class Visitor(NamedTuple):
 
     def may(self, needed: str) -> bool:
         """Return whether the key includes this permission."""
-        return self.caller is not None and tokens.includes(self.caller.can, needed)
+        return self.caller is not None and keys.includes(self.caller.can, needed)
 
     @property
     def mark(self) -> str:
@@ -146,14 +146,14 @@ def start_session(keyring: Keyring, id: str, now: float) -> str | None:
         return None
     keyring.remove_expired(now)
     ends = now + LONGEST if row.expires is None else min(now + LONGEST, row.expires)
-    made = tokens.make(row.name, row.can, row.study, now, expires=ends, parent=row.id)
+    made = keys.make(row.name, row.can, row.study, now, expires=ends, parent=row.id)
     keyring.add(made.row)
     return made.token
 
 
 def log_out(keyring: Keyring, token: str) -> None:
     """End a session."""
-    claim = tokens.split(token)
+    claim = keys.split(token)
     if claim is not None:
         keyring.remove(claim.id)
 

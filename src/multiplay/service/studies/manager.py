@@ -15,14 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar
 
 from multiplay.actions import ActionSet
-from multiplay.errors import InvalidInput, StoreError
+from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.service.server import metrics
 from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
-from multiplay.service.studies.batching import Job, RequestBatcher
-from multiplay.service.studies.journal_pool import JournalPool
+from multiplay.service.studies.batching import Job, RequestBatcher, is_deleted
 from multiplay.service.studies.limits import build_actions, check_path_name
 from multiplay.service.studies.solver import SolverProcesses
 from multiplay.storage import Head, Journal, Store, store_at
@@ -34,6 +33,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 THREADS = 16
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
+MOST_IDLE = 8  # journals
 MOST_JOBS = 2_000  # waiting for one study
 HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for event streams
 PATIENCE = 1.0  # seconds for kernels, before the service says that it is not ready
@@ -333,3 +333,51 @@ def _check_exported(rows: int) -> None:
     if rows > MOST_EXPORTED:
         expected, hint = f"at most {MOST_EXPORTED:,} rows", "Use multiplay study export, or wide."
         raise InvalidInput("export", expected, "more", hint)
+
+
+class JournalPool:
+    """Open journals for long reads, the most recently used last: a connection takes time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._idle: list[tuple[str, Journal]] = []
+        self._lock = threading.Lock()
+
+    def use(self, name: str, act: Callable[[Journal], T]) -> T:
+        """Call a function with the journal of a study."""
+        kept = self._take(name)
+        if kept is not None:
+            try:
+                return self._use(name, kept, act)
+            except NotFound as error:
+                if not is_deleted(error):
+                    raise
+        return self._use(name, self._store.open(name), act)  # perhaps a new study of this name
+
+    def close(self) -> None:
+        """Close all journals."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, journal in idle:
+            journal.close()
+
+    def _take(self, name: str) -> Journal | None:
+        with self._lock:
+            for place, (kept, journal) in reversed([*enumerate(self._idle)]):
+                if kept == name:
+                    del self._idle[place]
+                    return journal
+        return None
+
+    def _use(self, name: str, journal: Journal, act: Callable[[Journal], T]) -> T:
+        try:
+            result = act(journal)
+        except BaseException:
+            journal.close()
+            raise
+        with self._lock:
+            self._idle.append((name, journal))
+            oldest = self._idle.pop(0)[1] if len(self._idle) > MOST_IDLE else None
+        if oldest is not None:
+            oldest.close()
+        return result

@@ -21,7 +21,6 @@ from multiplay.service.pages import (
     home,
     management,
     new_model,
-    new_study,
     render,
     savings,
     sessions,
@@ -29,7 +28,7 @@ from multiplay.service.pages import (
 )
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, to
-from multiplay.service.pages.uploads import uploaded
+from multiplay.service.pages.uploads import draft, uploaded
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
 
@@ -161,7 +160,7 @@ async def new_from_file(context: PageContext) -> Response:
     form = await context.form()
     context.caller.check("manage", context.caller.study)
     try:
-        values = await context.in_thread(lambda: new_study.draft(uploaded(form)))
+        values = await context.in_thread(lambda: draft(uploaded(form)))
     except InvalidInput as error:
         form.note(error, "file")
         return await _new_page(context, form, status=422)

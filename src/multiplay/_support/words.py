@@ -112,6 +112,16 @@ def _checked(name: str, word: Any) -> str:
     return str(text)
 
 
+def noun_of(sense: str) -> str:
+    """Return what a unit has, by the sense of its set: a cost or a reward."""
+    return "cost" if sense == "min" else "reward"
+
+
+def verb_of(sense: str) -> str:
+    """Return what a plan does, by the sense of its set: cost or bring something."""
+    return "cost" if sense == "min" else "bring"
+
+
 def money_text(amount: float) -> str:
     """Return an amount: whole from 100 on, with three digits below; a dash for NaN.
 

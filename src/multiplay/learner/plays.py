@@ -27,7 +27,7 @@ from multiplay._support.formatting import (
     plural,
 )
 from multiplay._support.html import HasPanel, Panel
-from multiplay._support.words import Words, money_text
+from multiplay._support.words import Words, money_text, noun_of, verb_of
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.features.table import Values
 from multiplay.learner.reports import Report
@@ -202,7 +202,7 @@ class Why(HasPanel):
         return " ".join([text, *self._limits(), *more])
 
     def _best(self) -> str:
-        does = "cost" if self.sense == "min" else "bring"
+        does = verb_of(self.sense)
         total = self.words.estimate(*self.expected)
         return f"This plan is the best one by what is known; it should {does} {total}."
 
@@ -296,7 +296,7 @@ class Why(HasPanel):
             ]
             for row in ranked[:most]
         ]
-        noun = "cost" if self.sense == "min" else "reward"
+        noun = noun_of(self.sense)
         columns = [words.arm, plural(words.unit), "best", words.in_currency(noun)]
         columns += ["95 % interval", "seen", "reason"]
         note = left_out(len(ranked) - len(rows), plural(words.arm))

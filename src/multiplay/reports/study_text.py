@@ -18,7 +18,7 @@ from multiplay._support.formatting import (
     plan_text,
     plural,
 )
-from multiplay._support.words import Words, money_text
+from multiplay._support.words import Words, money_text, verb_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import change_text, rows_of
@@ -194,7 +194,7 @@ def best_plan_text(facts: StudyFacts) -> str:
 
 def outlook(expected: Estimate, sense: str, words: Words) -> str:
     """Return the expected total of a plan as a sentence."""
-    verb = "cost" if sense == "min" else "bring"
+    verb = verb_of(sense)
     if np.isnan(expected.total):
         return f"What this plan should {verb} is not known yet."
     return f"This plan should {verb} {words.estimate(*expected)}."

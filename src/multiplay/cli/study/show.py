@@ -12,7 +12,7 @@ from rich.console import Console
 
 from multiplay._support.atomic_files import write_text
 from multiplay._support.formatting import UNKNOWN, Table, counted, minute, plural
-from multiplay._support.words import money_text
+from multiplay._support.words import money_text, noun_of
 from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
@@ -279,7 +279,7 @@ def _print_plans(known: Study, wide: bool, last: int | None, as_json: bool) -> N
         return _print_list(plans.to_dict("records"))
     words, usual = known.words, PLAYS if wide else PLANS
     heads = {"id": "plan", "arm": words.arm, "units": plural(words.unit), "realised": "actual"}
-    heads["loss"] = "reward" if known.actions.sense == "max" else "cost"
+    heads["loss"] = noun_of(known.actions.sense)
     shown = [name for name in plans.columns if name not in NOT_SHOWN or name not in usual]
     columns = [heads.get(name, name) if name in usual else name for name in shown]
     rows = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import plan_text
-from multiplay._support.words import Words
+from multiplay._support.words import Words, noun_of
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import TOLD, PendingPlay
 from multiplay.reports.study_curve import Change, Curve
@@ -96,7 +96,7 @@ def study_today(study: Study) -> StudyToday:
         changes=changes,
         more_changes=len(found) - len(changes),
     )
-    return StudyToday(card, words, "cost" if study.actions.sense == "min" else "reward", pending)
+    return StudyToday(card, words, noun_of(study.actions.sense), pending)
 
 
 def study_card(today: StudyToday, journal: Journal, now: datetime) -> StudyCard:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from multiplay._support.words import Words
+from multiplay._support.words import Words, noun_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck
 from multiplay.service.api.models import ExportQuery
@@ -51,7 +51,7 @@ async def _manage_page(
     words, asked, sense = await context.read(
         lambda study: (study.words, study.asked, study.actions.sense)
     )
-    noun = "cost" if sense == "min" else "reward"
+    noun = noun_of(sense)
     shown = {"name": context.name, "base": context.base, "words": words, "noun": noun}
     shown |= {"asked": asked, "done": done}
     return await context.page("manage.html", status, form=form or Form(), **shown)
@@ -59,8 +59,7 @@ async def _manage_page(
 
 async def set_words(context: StudyPageContext) -> Response:
     """Set the words of a study."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     typed = {name: form.get(name).strip() for name in WORDS}
     given: dict[str, Any] = {name: word for name, word in typed.items() if word or name == CURRENCY}
     try:
@@ -170,14 +169,13 @@ async def _import_page(
 ) -> Response:
     words, sense = await context.read(lambda study: (study.words, study.actions.sense))
     shown = {"name": context.name, "base": context.base, "words": words, "preview": preview}
-    noun = "cost" if sense == "min" else "reward"
+    noun = noun_of(sense)
     return await context.page("import.html", status, form=form, noun=noun, **shown)
 
 
 async def learn_table(context: StudyPageContext) -> Response:
     """Show what a table contains; learn from it if the form of the preview was sent."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     return await previewed(context, form)
 
 

@@ -129,6 +129,12 @@ class StudyPageContext(PageContext):
         self.base = render.url(self.name)
         self.caller.check("read", self.name)
 
+    async def play_form(self) -> Form:
+        """Return the fields of a form that needs the permission to play."""
+        form = await self.form()
+        self.caller.check("play", self.name)
+        return form
+
     async def read(self, act: Callable[[Study], Any]) -> Any:
         """Call a short function that reads the study."""
         return await self.manager.read(self.name, self.caller, act)

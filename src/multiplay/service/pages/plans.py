@@ -7,6 +7,7 @@ from math import isnan
 from typing import NamedTuple
 
 from multiplay._support.formatting import abbreviated, chosen, counted, number
+from multiplay._support.words import noun_of, verb_of
 from multiplay.actions import ActionSet, Budget, Knapsack, Transport
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.learner.plays import Estimate, PendingPlay
@@ -92,9 +93,9 @@ def plan_view(
 
 def outlook(expected: Estimate, study: Study) -> str:
     """Return the expected total of a plan as text: the end of a sentence."""
-    verb = "cost" if study.actions.sense == "min" else "bring"
+    verb = verb_of(study.actions.sense)
     if isnan(expected.total):
-        return f"has a {'cost' if verb == 'cost' else 'reward'} that is not known yet"
+        return f"has a {noun_of(study.actions.sense)} that is not known yet"
     return f"should {verb} {study.words.estimate(*expected)}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import Table, left_out, percent, plural
-from multiplay._support.words import Words, money_text
+from multiplay._support.words import Words, money_text, noun_of
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
 from multiplay.savings import Saved
@@ -362,7 +362,7 @@ def comparison(study: Study) -> ComparisonPage:
         learning = _capital(study.cost_of_learning().sentence)
     except InvalidInput:
         learning = ""
-    noun = "cost" if study.actions.sense == "min" else "reward"
+    noun = noun_of(study.actions.sense)
     text = "" if rule is None else rule.text
     saved = saved_or_reason(study)
     return ComparisonPage(words, noun, text, *_typed(rule), saved, learning)

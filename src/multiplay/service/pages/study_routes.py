@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
+from multiplay._support.words import noun_of
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.plays import Estimate, PendingPlay, Receipt
@@ -224,8 +225,7 @@ async def to_savings(context: StudyPageContext) -> Response:
 
 async def compare(context: StudyPageContext) -> Response:
     """Name the rule with which plans are compared."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     names = await context.read(lambda study: [*study.actions.names, *study.known_arms])
     rule = await context.in_thread(lambda: savings.rule_of_form(form, [*dict.fromkeys(names)]))
     if not form.errors:
@@ -247,8 +247,7 @@ async def of_form(context: StudyPageContext, play: int | None = None) -> Respons
 
 async def ask(context: StudyPageContext) -> Response:
     """Choose a plan."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     most = context.manager.settings.limits
     usual, fields = await context.read(lambda study: (study.actions, features.day_fields(study)))
     plain, values = plan_forms.today(form, usual), features.day_values(form, fields)
@@ -279,8 +278,7 @@ async def ask(context: StudyPageContext) -> Response:
 
 async def expect(context: StudyPageContext) -> Response:
     """Show the expected cost of a plan of the user, beside that of the proposed plan."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     names = await _names_of(context, form)
     plan = plan_forms.own_plan(form, names)
     answer = None
@@ -304,8 +302,7 @@ async def expect(context: StudyPageContext) -> Response:
 
 async def drove(context: StudyPageContext) -> Response:
     """Learn from a plan of the user and its costs; discard the proposed plan, if requested."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     limits = context.manager.settings.limits
     names = await _names_of(context, form)
     plan, key = plan_forms.own_plan(form, names), form.get("day").strip()
@@ -359,8 +356,7 @@ async def _set_of(
 
 async def expire(context: StudyPageContext) -> Response:
     """Close or discard all plans that are older than some days."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     with form.noting("days"):
         days = forms.a_number("days", form.get("days"))
         if not 0 < days <= MOST_DAYS:
@@ -383,8 +379,7 @@ async def keep(context: StudyPageContext) -> Response:
 
 
 async def _restart(context: StudyPageContext, field: str, done: str) -> Response:
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     arm = form.get("arm") or None
     with form.noting("round"):
         given = forms.a_round("round", form.get("round"), required=field == "before")
@@ -401,8 +396,7 @@ async def _restart(context: StudyPageContext, field: str, done: str) -> Response
 
 async def promise(context: StudyPageContext) -> Response:
     """Make a promise."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     limits, plain = context.manager.settings.limits, promises.promise_of_form(form)
     if not form.errors:
         try:
@@ -415,8 +409,7 @@ async def promise(context: StudyPageContext) -> Response:
 
 async def release(context: StudyPageContext) -> Response:
     """End a promise."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     try:
         await context.write(form, lambda study: study.release(form.get("name")))
     except NotFound as error:  # another user has released it
@@ -437,7 +430,7 @@ async def _play_page(
     done: str = "",
     status: int = 200,
 ) -> Response:
-    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+    about = await _about(context, play)
     form = Form() if form is None else form
 
     def act(study: Study) -> dict[str, Any]:
@@ -446,7 +439,7 @@ async def _play_page(
             "page": found,
             "loss_range": study.loss_range,
             "w": study.words,
-            "noun": "cost" if study.actions.sense == "min" else "reward",
+            "noun": noun_of(study.actions.sense),
             "by_round": study.policy.learns_from == "round",
             "correction": form if form.values else Form(views.reported_fields(about)),
             "typed": [
@@ -462,11 +455,15 @@ async def _play_page(
     return await context.page("play.html", status, **shown)
 
 
+async def _about(context: StudyPageContext, play: int) -> Any:
+    """Return the entries of a play; raise ``NotFound`` if it does not exist."""
+    return await context.read_journal(lambda journal: play_history.about(journal, play))
+
+
 async def fill(context: StudyPageContext, play: int) -> Response:
     """Show the costs of a play in their fields, from rows of a spreadsheet; save nothing."""
-    form = await context.form()
-    context.caller.check("play", context.name)
-    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+    form = await context.play_form()
+    about = await _about(context, play)
     plan = about[0].record.header["plan"]
     if not bills.has_rows(form):
         form.errors[bills.ROWS] = "Paste rows here, or choose a file."
@@ -478,8 +475,7 @@ async def fill(context: StudyPageContext, play: int) -> Response:
 
 async def tell(context: StudyPageContext, play: int) -> Response:
     """Learn from the losses of a play."""
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
 
     def pending(study: Study) -> tuple[PendingPlay | None, bool]:
         found = next((one for one in study.pending() if one.id == play), None)
@@ -487,8 +483,7 @@ async def tell(context: StudyPageContext, play: int) -> Response:
 
     found, by_round = await context.read(pending)
     if found is None:
-        # raises NotFound for a play that does not exist
-        await context.read_journal(lambda journal: play_history.about(journal, play))
+        await _about(context, play)  # raises NotFound for a play that does not exist
         form.errors[""] = "This plan is not pending any more. The values below were not saved."
         return await _play_page(context, play, form, status=409)
     plan = views.reportable(found.plan)
@@ -508,9 +503,8 @@ async def tell(context: StudyPageContext, play: int) -> Response:
 
 async def correct(context: StudyPageContext, play: int) -> Response:
     """Replace the losses that were told of a play."""
-    form = await context.form()
-    context.caller.check("play", context.name)
-    about = await context.read_journal(lambda journal: play_history.about(journal, play))
+    form = await context.play_form()
+    about = await _about(context, play)
     plan, key = about[0].record.header["plan"], entry_codec.shown_key(about[0].labels)
     by_round = await context.read(lambda study: study.policy.learns_from == "round")
     if bills.has_rows(form):
@@ -542,8 +536,7 @@ async def cancel(context: StudyPageContext, play: int) -> Response:
 
 
 async def _end(context: StudyPageContext, play: int, done: str, act: Any) -> Response:
-    form = await context.form()
-    context.caller.check("play", context.name)
+    form = await context.play_form()
     try:
         await context.write(form, act)
     except NotFound:

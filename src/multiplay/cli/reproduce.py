@@ -1,6 +1,8 @@
 """Command reproduce: the experiments of the paper, and its claims."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -71,15 +73,10 @@ def reproduce(
     ):
         positive_integer(option, number, "Give a positive whole number.", largest)
     started = time.perf_counter()
-    try:
-        with taken_back_if_refused(missing_folders(out)):
-            folder = writable_folder("out", out)
-            results = _run_both(horizon, trials, seed, jobs, folder)
-            if all_policies:
-                _report_on_all(horizon, trials, seed, jobs, folder)
-    except KeyboardInterrupt:
-        errors().print("Interrupted: files that were complete are kept, without partial files.")
-        raise typer.Exit(130) from None
+    with folder_of_results(out) as folder:
+        results = _run_both(horizon, trials, seed, jobs, folder)
+        if all_policies:
+            _report_on_all(horizon, trials, seed, jobs, folder)
     tables: list[RenderableType] = [
         for_screen(regret_table(result), paper.TITLES[regime]) for regime, result in results.items()
     ]
@@ -89,6 +86,17 @@ def reproduce(
     seconds = time.perf_counter() - started
     files = "figure1, figure2, results" + (", report.html" if all_policies else "")
     typer.echo(f"{files} and summary are in {folder}/ ({seconds:.0f} s)")
+
+
+@contextmanager
+def folder_of_results(out: Path) -> Iterator[Path]:
+    """Yield the folder of a command; after an interrupt, say what is kept, and exit."""
+    try:
+        with taken_back_if_refused(missing_folders(out)):
+            yield writable_folder("out", out)
+    except KeyboardInterrupt:
+        errors().print("Interrupted: files that were complete are kept, without partial files.")
+        raise typer.Exit(130) from None
 
 
 def _run_both(horizon: int, trials: int, seed: int, jobs: int, folder: Path) -> dict[str, Result]:

@@ -9,17 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from multiplay._support.atomic_files import (
-    missing_folders,
-    taken_back_if_refused,
-    writable_folder,
-    write_text,
-    write_whole,
-)
+from multiplay._support.atomic_files import write_text, write_whole
 from multiplay._support.checks import positive_integer
 from multiplay._support.deadline import reported
 from multiplay.cli.app import app, errors
-from multiplay.cli.reproduce import MOST_INSTANCES
+from multiplay.cli.reproduce import MOST_INSTANCES, folder_of_results
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import table1 as experiment
 from multiplay.experiments.growth import growth as growth_of
@@ -78,13 +72,8 @@ def table1(
     given = {"trials": trials, "horizon": horizon, "seed": seed}
     changes = {key: value for key, value in given.items() if value is not None}
     instance, started = experiment.instance(file, **changes), time.perf_counter()
-    try:
-        with taken_back_if_refused(missing_folders(out)):
-            folder = writable_folder("out", out)
-            measured = _measure(instance, file is None, jobs, folder)
-    except KeyboardInterrupt:
-        errors().print("Interrupted: files that were complete are kept, without partial files.")
-        raise typer.Exit(130) from None
+    with folder_of_results(out) as folder:
+        measured = _measure(instance, file is None, jobs, folder)
     tables: list[RenderableType] = [for_screen(table) for table in report.table1_tables(measured)]
     write_whole(folder / "table1.txt", partial(write_tables, tables, sep="\n\n"))
     command = report.table1_command(None if file is None else str(file), instance)

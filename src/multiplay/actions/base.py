@@ -416,7 +416,18 @@ class ActionSet(HasPanel, ABC):
         """
         if self.offset is None and self.sense == "min" and self._as_policies_give(means):
             return self.oracle(means)
-        return self._argmin(self.sign * self._whole("means", means))
+        return self._argmin(self.costs_of(for_each_arm("means", means, self.d)))
+
+    def costs_of(self, means: FloatArray) -> FloatArray:
+        """Return sign * (means + offset): on a linear set, ``argmin`` of these costs is the best.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(3, caps=[3, 2], sense="max").costs_of(np.array([0.25, 0.5]))
+        array([-0.25, -0.5 ])
+        """
+        return self.sign * (means if self.offset is None else means + self.offset)
 
     def _whole(self, argument: str, means: ArrayLike) -> FloatArray:
         """Return means + offset."""

@@ -235,9 +235,7 @@ class AllowanceState:
         def costs() -> FloatArray:
             index = state.policy.index(actions, state.arms.cut(places), rng)
             assert index is not None  # see check
-            whole = index if actions.offset is None else index + actions.offset
-            sampled: FloatArray = actions.sign * state.ranges.scale * whole
-            return sampled
+            return state.ranges.scale * actions.costs_of(index)
 
         known = round_set.certain_of if actions.has_known else None
         found = safe_plans(actions, costs, play.action, play.memo[FOUND], margin, known)

@@ -163,7 +163,7 @@ class Conservative(Wrapped):
         def costs() -> FloatArray:
             index = inner.index(actions, state, before)
             assert index is not None  # see start
-            return sign * (index if actions.offset is None else index + actions.offset)
+            return actions.costs_of(index)
 
         known = actions.known_cost if actions.has_known else None
         margin = Margin(sign, target, mean, variance, *rest)

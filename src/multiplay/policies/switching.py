@@ -196,7 +196,7 @@ def calm_plans(
     n = actions.n
     if actions.linear and 0 < n.sum() <= MOST_COPIES:
         owner, k = owners(n), unit_numbers(n)
-        costs = actions.sign * (theta if actions.offset is None else theta + actions.offset)
+        costs = actions.costs_of(theta)
         more = np.where(k <= last[:, owner], -1.0, 1.0) * charge[:, None]
         with suppress(InvalidInput):  # a set of the user that cannot be copied
             found = actions.argmin_increasing(costs[:, owner] + more)

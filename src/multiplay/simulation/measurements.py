@@ -182,8 +182,7 @@ def best_actions(actions: ActionSet, means: FloatArray) -> IntArray:
         return np.repeat(best_actions(actions, means[:1]), len(means), axis=0)
     if not actions.linear:
         return actions.best(means)
-    losses = means if actions.offset is None else means + actions.offset
-    return actions.oracle(actions.sign * losses)  # what ``best`` does, without its checks
+    return actions.oracle(actions.costs_of(means))  # what ``best`` does, without its checks
 
 
 def best_units(actions: ActionSet, unit_means: FloatArray) -> IntArray:

@@ -195,8 +195,7 @@ def lower_bound(
     if everything is None:
         if actions.extra:
             raise _too_large(actions, "a set with at most this many actions, with known costs")
-        losses = means if actions.offset is None else means + actions.offset
-        return _arm_by_arm(actions, actions.sign * losses, here, family, counts)
+        return _arm_by_arm(actions, actions.costs_of(means), here, family, counts)
     best, alternatives, gaps = ranked(actions, everything, means)
     left_out = np.where(best == 0, alternatives, 0).astype(float)
     candidates = family.reachable(here, left_out, gaps)
@@ -381,7 +380,7 @@ def ranked(
     actions: ActionSet, everything: IntArray, means: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the best action, all others, and how much more they lose, with known costs."""
-    losses = actions.sign * (means if actions.offset is None else means + actions.offset)
+    losses = actions.costs_of(means)
     known = actions.sign * actions.known(everything) if actions.extra else np.zeros(len(everything))
     first = int((everything @ losses + known).argmin())
     best, alternatives = everything[first].copy(), np.delete(everything, first, axis=0)

@@ -123,24 +123,27 @@ class SqlStore(Store):
     def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
         checked_name(name)
-        connection = self.connect()
-        with _closed_on_error(connection):
-            found = self._known(connection, name)
-            self._create_requests(connection, request)
-            row = connection.begin_on_journal(found.id)
-            if row is None or row[-1] != name:
-                raise name_not_found(name, self._names(connection), self.url)
-            self._record(connection, request)
+        with self._changing(name, request) as (connection, journal):
             for statement in self.sql.remove:
-                connection.change(statement, journal=found.id)
+                connection.change(statement, journal=journal)
             if connection.has_table(KEYS):  # a new study with this name must not accept old keys
                 connection.change(self.sql.remove_keys, study=name)
-            connection.commit()
-        connection.close()
 
     def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:
         """Give a journal a new name, after the transaction that is running now."""
         checked_name(name), checked_name(new)
+        with self._changing(name, request) as (connection, journal):
+            if new in self._names(connection):
+                raise name_in_use(new, self.url)
+            connection.change(self.sql.rename, journal=journal, new=new)
+            if connection.has_table(KEYS):
+                connection.change(self.sql.rename_keys, old=name, new=new)
+
+    @contextmanager
+    def _changing(
+        self, name: str, request: AnsweredRequest | None
+    ) -> Iterator[tuple[DatabaseConnection, int]]:
+        """Begin a transaction on a journal; commit the changes of the block, and the request."""
         connection = self.connect()
         with _closed_on_error(connection):
             found = self._known(connection, name)
@@ -148,12 +151,8 @@ class SqlStore(Store):
             row = connection.begin_on_journal(found.id)
             if row is None or row[-1] != name:
                 raise name_not_found(name, self._names(connection), self.url)
-            if new in self._names(connection):
-                raise name_in_use(new, self.url)
+            yield connection, found.id
             self._record(connection, request)
-            connection.change(self.sql.rename, journal=found.id, new=new)
-            if connection.has_table(KEYS):
-                connection.change(self.sql.rename_keys, old=name, new=new)
             connection.commit()
         connection.close()
 

@@ -64,7 +64,8 @@ class TransportHull(Hull):
     ) -> Arrays:
         """Run damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
         x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
-        if self.has_freedom and not newton.minimise(
+        step = newton.minimise_pairs if self.free.shape[1] == 2 else newton.minimise
+        if self.has_freedom and not step(
             self.free, self.sums, self.n, costs, beta, regulariser.phi, x, rest, dual
         ):
             raise not_converged()

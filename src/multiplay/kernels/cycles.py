@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel, subroutine
+from multiplay.kernels.jit import kernel, part, subroutine
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 FIRST_LOOKS = 8.0  # beyond as many as the star has arcs, times the root of the number of nodes
@@ -157,13 +157,17 @@ def push_cycle(
     forward = coin * (alpha + beta) < beta
     delta = alpha if forward else beta
     for step in range(start, length + 1):
-        down = fraction[path_arc[step]]
-        up = 1.0 - down
-        rises = along[step] == forward
-        room, end = (up, 1.0) if rises else (down, 0.0)
-        moved = down + delta if rises else down - delta
-        # the arc that stops the push ends exactly at 0 or 1
-        fraction[path_arc[step]] = end if room <= delta else min(max(moved, 0.0), 1.0)
+        e = path_arc[step]
+        fraction[e] = pushed(fraction[e], along[step] == forward, delta)
+
+
+@part
+def pushed(down: float, rises: bool, delta: float) -> Any:
+    """Return a fraction after a push; the one that stops the push ends exactly at 0 or 1."""
+    up = 1.0 - down
+    room, end = (up, 1.0) if rises else (down, 0.0)
+    moved = down + delta if rises else down - delta
+    return end if room <= delta else min(max(moved, 0.0), 1.0)
 
 
 @subroutine

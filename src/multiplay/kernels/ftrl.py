@@ -29,15 +29,18 @@ def weigh_reports(
     pool = (1 + sum known) / (1 + sum played): exactly 1 while all units were seen.
     """
     for k in range(g.shape[0]):
-        above, below = 1.0, 1.0
+        above, below, all_known = 1.0, 1.0, True
         for i in range(g.shape[1]):
             above += known[k, i]
             below += played[k, i]
+            all_known &= known[k, i] == played[k, i]
         pool = above / below
         for i in range(g.shape[1]):
-            p = (POOLED * pool + known[k, i]) / (POOLED + played[k, i])
-            p = min(max(p, LEAST_CHANCE), 1.0)
-            g[k, i] = seen[k, i] / (p * a[k, i]) if a[k, i] >= 1 else 1.0
+            g[k, i] = 1.0
+            if not all_known or seen[k, i] != a[k, i]:
+                p = (POOLED * pool + known[k, i]) / (POOLED + played[k, i])
+                p = min(max(p, LEAST_CHANCE), 1.0)
+                g[k, i] = seen[k, i] / (p * a[k, i]) if a[k, i] >= 1 else 1.0
             played[k, i] += a[k, i]
             known[k, i] += seen[k, i]
 
@@ -52,14 +55,22 @@ def estimate(
     g: FloatArray,
     L: FloatArray,
     error: FloatArray,
-) -> None:
-    """Lhat_i += q_i + (a_i / x_i) error_i, error_i = g_i (k_i - q_i); 0 where nothing was seen."""
+) -> bool:
+    """Lhat_i += q_i + (a_i / x_i) error_i, error_i = g_i (k_i - q_i); 0 where nothing was seen.
+
+    Returns whether a report has another weight g_i than 1.
+    """
+    weighted = False
     for k in range(L.shape[0]):
         for i in range(L.shape[1]):
-            error[k, i] = 0.0
+            expected, miss = q[k, i], 0.0
             if seen[k, i] >= 1:
-                error[k, i] = g[k, i] * (total[k, i] / seen[k, i] - q[k, i])
-            L[k, i] += q[k, i] + a[k, i] / max(x[k, i], TINY) * error[k, i]
+                miss = g[k, i] * (total[k, i] / seen[k, i] - expected)
+                expected += a[k, i] / max(x[k, i], TINY) * miss
+            L[k, i] += expected
+            error[k, i] = miss
+            weighted |= g[k, i] != 1.0
+    return weighted
 
 
 @kernel
@@ -75,6 +86,8 @@ def strengthen(
     """beta_i^2 += (a_i / n_i)^2 error_i^2 min{1, 2 (1 - u) / (u^2 g)} / g."""
     for k in range(beta2.shape[0]):
         for i in range(beta2.shape[1]):
+            if error[k, i] == 0.0:
+                continue
             units = max(n[i], 1)
             u, v = max(x[k, i], TINY) / units, rest[k, i] / units
             miss = a[k, i] / units * error[k, i]

@@ -55,7 +55,26 @@ def minimise(
     return minimise_within(arm, sums, n, c, beta, phi, x, rest, dual, matrices, vectors, laplacian)
 
 
-@subroutine
+@kernel
+def minimise_pairs(
+    arm: IntArray,
+    sums: FloatArray,
+    n: FloatArray,
+    c: FloatArray,
+    beta: FloatArray,
+    phi: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    dual: FloatArray,
+) -> Any:
+    """The same for two columns, compiled with that number: no loop over columns is left."""
+    rows = len(arm)
+    matrices, vectors = np.empty((8, rows, 2)), np.empty((2, rows + 2))
+    laplacian = np.empty((2, 2))
+    return minimise_within(arm, sums, n, c, beta, phi, x, rest, dual, matrices, vectors, laplacian)
+
+
+@part
 def minimise_within(
     arm: IntArray,
     sums: FloatArray,
@@ -75,7 +94,7 @@ def minimise_within(
     beta, phi, x, rest = borrowed(beta), borrowed(phi), borrowed(x), borrowed(rest)
     dual, laplacian = borrowed(dual), borrowed(laplacian)
     matrices, vectors = borrowed(matrices), borrowed(vectors)
-    rows, cols = arm.shape
+    _, rows, cols = matrices.shape
     most, costs, betas, at, to = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
     gradient, weight, dx = matrices[5], matrices[6], matrices[7]
     step, whole = vectors[0], vectors[1]
@@ -166,15 +185,17 @@ def margins_missing(
         whole[v] = 0.0
         missing[v] = 0.0
     for i in range(rows):
+        row_whole, row_parts = 0.0, 0.0
         for j in range(cols):
             most, part, other = n[i, j], x[i, j], -rest[i, j]
             full = part > -other
             part = other if full else part
             most = most if full else 0.0
-            whole[i] += most
+            row_whole += most
+            row_parts += part
             whole[rows + j] += most
-            missing[i] += part
             missing[rows + j] += part
+        whole[i], missing[i] = row_whole, row_parts
     for v in range(rows + cols):
         missing[v] = (sums[v] - whole[v]) - missing[v]
 
@@ -201,7 +222,7 @@ def solve_margins(
             average += weight[i, j] * gradient[i, j]
         average = (average + step[i]) / total
         step[i] = average
-        for j in range(cols):
+        for j in range(cols - 1):
             step[rows + j] += weight[i, j] * (gradient[i, j] - average)
             share[i, j] = weight[i, j] / total
     join_columns(weight, share, laplacian)
@@ -224,7 +245,7 @@ def solve_margins(
             step[rows + j] += laplacian[j, h] * step[rows + h]
         step[rows + j] /= laplacian[j, j]
     for i in range(rows):
-        for j in range(cols):
+        for j in range(cols - 1):
             step[i] -= share[i, j] * step[rows + j]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
-from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
+from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, pushed, settle
 from multiplay.kernels.jit import borrowed, kernel, part, subroutine
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -77,13 +77,18 @@ def round_within(
     coins, flows, fraction = borrowed(coins), borrowed(flows), borrowed(fraction)
     need, missing, cursor = borrowed(need), borrowed(missing), borrowed(cursor)
     walk = cursor, borrowed(path), borrowed(path_arc), borrowed(along), borrowed(position)
+    two_columns = pairs_of_arcs(tail, head, len(balance) - 2)
     for k in range(len(x)):
         off = round_down(tail, head, balance, x[k], flows[k], fraction, need, missing)
         if matters(off, x[k], rest[k]):
             return k
-        if not walk_cycles(
-            tail, head, first, incident, coins[k], 0, fraction, flows[k], need, walk
-        ):
+        if two_columns:
+            is_flow = walk_pairs(coins[k], fraction, flows[k], need, cursor)
+        else:
+            is_flow = walk_cycles(
+                tail, head, first, incident, coins[k], 0, fraction, flows[k], need, walk
+            )
+        if not is_flow:
             return NO_FLOW
     return len(x)
 
@@ -192,10 +197,138 @@ def walk_cycles(
                     need[tail[leaf]] -= value
                     need[head[leaf]] += value
                 length -= 1
+    return balanced(need)
+
+
+@part
+def balanced(need: IntArray) -> Any:
+    """Say whether no node lacks anything."""
     unbalanced = 0
-    for v in range(nodes):
+    for v in range(len(need)):
         unbalanced += need[v] != 0
     return unbalanced == 0
+
+
+@part
+def pairs_of_arcs(tail: IntArray, head: IntArray, rows: int) -> Any:
+    """Say whether node i < rows has the arcs 2i and 2i + 1, to the nodes rows and rows + 1."""
+    same = len(tail) == 2 * rows
+    for e in range(len(tail)):
+        same &= tail[e] == e // 2 and head[e] == rows + e % 2
+    return same
+
+
+@part
+def walk_pairs(
+    coins: FloatArray, fraction: FloatArray, flow: IntArray, need: IntArray, cursor: IntArray
+) -> Any:
+    """Do what ``walk_cycles`` does, step by step, where arcs are ``pairs_of_arcs``.
+
+    The walk can only go from row r to a column, to row j, to the other column, and from there to a
+    row i that closes a cycle: it is r, or has a second fractional arc. So its length tells it all.
+    """
+    rows, pushes = len(need) - 2, 0
+    for column in range(2):
+        cursor[column, 0], cursor[column, 1] = 0, 1
+    for r in range(rows):
+        length, column, j = 0, 0, 0
+        while True:
+            if length == 0:
+                column = 0 if fraction[2 * r] > 0.0 else 1
+                if fraction[2 * r + column] == 0.0:
+                    break
+            other = 1 - column
+            if length <= 1:
+                j = fractional_row(column, r, rows, fraction, cursor)
+                if j == rows:
+                    if not decide(r, column, -need[rows + column], fraction, flow, need):
+                        return False
+                    length = 0
+                    continue
+            if length <= 2 and fraction[2 * j + other] == 0.0:
+                if not decide(j, column, need[j], fraction, flow, need):
+                    return False
+                length = 1
+                continue
+            i = fractional_row(other, j, rows, fraction, cursor)
+            if i == rows:
+                if not decide(j, other, -need[rows + other], fraction, flow, need):
+                    return False
+                length = 2
+            elif fraction[2 * i + column] == 0.0:
+                if not decide(i, other, need[i], fraction, flow, need):
+                    return False
+                length = 3
+            else:
+                push_pairs(i, j, column, coins[pushes], fraction, flow, need)
+                pushes += 1
+                length = 2 if fraction[2 * j + other] == 0.0 else 3
+                length = 1 if fraction[2 * j + column] == 0.0 else length
+                length = 0 if fraction[2 * r + column] == 0.0 else length
+    return balanced(need)
+
+
+@part
+def fractional_row(
+    column: int, entered: int, rows: int, fraction: FloatArray, cursor: IntArray
+) -> Any:
+    """Return a row with a fractional arc to a column, other than ``entered``, or ``rows``."""
+    c, s = cursor[column, 0], cursor[column, 1]  # as in ``fractional_arc``
+    while c < rows and fraction[2 * c + column] == 0.0:
+        c += 1
+    s = max(s, c + 1)
+    while s < rows and fraction[2 * s + column] == 0.0:
+        s += 1
+    cursor[column, 0], cursor[column, 1] = c, s
+    return c if c != entered else s
+
+
+@part
+def decide(
+    row: int, column: int, value: int, fraction: FloatArray, flow: IntArray, need: IntArray
+) -> Any:
+    """Round a leaf arc as conservation demands; say whether that is down or up."""
+    fraction[2 * row + column] = 0.0
+    flow[2 * row + column] += value
+    need[row] -= value
+    need[len(need) - 2 + column] += value
+    return value in (0, 1)
+
+
+@part
+def push_pairs(
+    i: int,
+    j: int,
+    column: int,
+    coin: float,
+    fraction: FloatArray,
+    flow: IntArray,
+    need: IntArray,
+) -> None:
+    """Push row i to the column and row j to the other one, or back; take out what settles."""
+    other = 1 - column
+    rise_i, fall_i = fraction[2 * i + column], fraction[2 * i + other]
+    fall_j, rise_j = fraction[2 * j + column], fraction[2 * j + other]
+    alpha = min(min(1.0 - rise_i, fall_i), min(fall_j, 1.0 - rise_j))
+    beta = min(min(rise_i, 1.0 - fall_i), min(1.0 - fall_j, rise_j))
+    ahead = coin * (alpha + beta) < beta
+    delta = alpha if ahead else beta
+    settle_pair(i, column, pushed(rise_i, ahead, delta), fraction, flow, need)
+    settle_pair(i, other, pushed(fall_i, not ahead, delta), fraction, flow, need)
+    settle_pair(j, column, pushed(fall_j, not ahead, delta), fraction, flow, need)
+    settle_pair(j, other, pushed(rise_j, ahead, delta), fraction, flow, need)
+
+
+@part
+def settle_pair(
+    row: int, column: int, moved: float, fraction: FloatArray, flow: IntArray, need: IntArray
+) -> None:
+    """Give an arc its fraction, and take it out if it has become integral."""
+    full = moved == 1.0
+    fraction[2 * row + column] = 0.0 if full else moved
+    flow[2 * row + column] += full
+    need[row] -= full
+    need[len(need) - 2 + column] += full
 
 
 @part

@@ -144,8 +144,8 @@ class FTRL(Policy):
             x, q = (np.broadcast_to(array, L.shape).copy() for array in (x, q))
         error = np.empty(L.shape)
         g = report_weights(state, feedback)
-        kernels.estimate(feedback.count, feedback.seen, total, x, q, g, L, error)
-        self.fill(state, play, feedback, q, g)
+        if kernels.estimate(feedback.count, feedback.seen, total, x, q, g, L, error):
+            self.fill(state, play, feedback, q, g)
         if actions.offset is not None:
             state["L"] += actions.offset
         if "known" in state:
@@ -158,7 +158,7 @@ class FTRL(Policy):
     ) -> None:
         r"""Add to :math:`\hat{L}` for missing units, where q is not what they are taken to lose.
 
-        By default q is.
+        By default q is. Called only where g is not 1.
         """
 
     def believed(self, state: Arrays) -> FloatArray:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from multiplay import Transport
 from multiplay.hull import Regulariser, TransportHull
-from multiplay.kernels import newton
+from multiplay.kernels import newton, rounding
 from multiplay.testing import optimality_gap
 from multiplay.testing.strategies import random_transport, transports
 from multiplay.types import Arrays, FloatArray
@@ -110,6 +110,33 @@ def test_complements_are_exact_when_tiny() -> None:
     # stationarity in the one direction left: c = beta n (1/u) up to terms of order log u
     assert x[1] == pytest.approx(1e-18, rel=1e-9)
     assert np.allclose(rest[[0, 3]], x[[1, 2]], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 10, 25])
+@pytest.mark.parametrize("units", [1, 30])
+def test_two_columns_give_the_bits_of_any_number_of_columns(rows: int, units: int) -> None:
+    rng, trials = np.random.default_rng(rows + units), 50
+    supply = np.ones(rows, dtype=int) if units == 1 else rng.integers(0, units, rows) + 1
+    plans = Transport(supply, [1, supply.sum() - 1] if rows == 2 else [2, supply.sum() - 2])
+    hull, pairs = plans.hull, rounding.pairs_of_arcs
+    assert isinstance(hull, TransportHull)
+    assert pairs(hull.graph.tail, hull.graph.head, rows)
+    assert not pairs(hull.graph.tail[::-1].copy(), hull.graph.head, rows)
+    point = hull.start(trials)
+    for t in range(20):
+        costs, beta = t * rng.random((trials, plans.d)), 1 + rng.random((trials, plans.d))
+        other = {name: array.copy() for name, array in point.items()}
+        given = hull.free, hull.sums, hull.n, costs, beta, regulariser(trials).phi
+        assert newton.minimise(*given, *other.values())
+        point = hull.minimise(costs, beta, regulariser(trials), point)
+        assert all(np.array_equal(point[name], other[name]) for name in hull.point)
+        coins = rng.random(costs.shape)
+        flows, slowly = np.empty((2, *costs.shape), dtype=np.int64)
+        x, rest = point["x"], point["rest"]
+        assert rounding.round_flows(*hull.graph.arrays, x, rest, coins, flows) == trials
+        # walks along any graph
+        assert rounding.round_with_care(0, *hull.graph.arrays, x, rest, coins, slowly) == trials
+        assert np.array_equal(flows, slowly)
 
 
 def test_kernel_reports_what_does_not_converge() -> None:

@@ -28,7 +28,6 @@ from multiplay.learner.round_set import NO_LIMITS, RoundSet, check_storable
 from multiplay.policies import FeatureCTS, Play, Policy
 from multiplay.policies.featurects import rows_of
 from multiplay.policies.wrapped import has_index
-from multiplay.promises.decision import decide, decide_likely
 from multiplay.promises.prices import (
     OVER,
     Prices,
@@ -40,7 +39,15 @@ from multiplay.promises.prices import (
     shadow_prices,
 )
 from multiplay.promises.promise import Promise, promise_of
-from multiplay.promises.reserve import PROBABLE, LikelyReserve, Reserve, ThriftyPlans, used_by
+from multiplay.promises.reserve import (
+    PROBABLE,
+    LikelyReserve,
+    Reserve,
+    ThriftyPlans,
+    decide,
+    decide_likely,
+    used_by,
+)
 from multiplay.random import PRICE, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 

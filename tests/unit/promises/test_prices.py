@@ -7,10 +7,15 @@ import pytest
 from scipy.optimize import linprog
 
 from multiplay import Budget, Model, Transport
-from multiplay.promises.decision import decide
-from multiplay.promises.master import Master
-from multiplay.promises.prices import RemainingSet, averaged_prices, shadow_prices
-from multiplay.promises.reserve import LikelyReserve, Reserve, ThriftyPlans, used_by, weights
+from multiplay.promises.prices import Master, RemainingSet, averaged_prices, shadow_prices
+from multiplay.promises.reserve import (
+    LikelyReserve,
+    Reserve,
+    ThriftyPlans,
+    decide,
+    used_by,
+    weights,
+)
 from multiplay.types import FloatArray, IntArray
 
 

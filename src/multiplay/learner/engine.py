@@ -1,4 +1,12 @@
-"""Learning engine: pending plays and the rules of all verbs, without history or files."""
+"""Learning engine: pending plays and the rules of all verbs, without history or files.
+
+For ``ask``, the owner prepares the set of the round (``round_set``, ``featured``), and
+``Engine.ask`` lets the policy choose (``policy_state.py``), applies promises, an allowance or a
+switching cost, and keeps the play as pending. For ``tell``, ``Engine.parse`` reads the losses, and
+``Engine.tell`` checks them against the play (``reports.py``) and, with the final report, learns
+from all of them (``PolicyState.learn``). Means and expected costs are read from that state
+(``beliefs.py``), and change nothing.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from multiplay.errors import Conflict, InvalidInput
 from multiplay.features.table import ArmFeatures, Scales, Values
 from multiplay.learner.engine import Engine, ReportResult, Round
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.plays import PendingState, external_line
+from multiplay.learner.play_log import external_line
+from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import RoundSet

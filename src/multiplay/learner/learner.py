@@ -1,4 +1,11 @@
-"""Learner: asks and tells in one process, saved to one file."""
+"""Learner: asks and tells in one process, saved to one file.
+
+``ask`` and ``tell`` check their arguments and call the engine (``engine.py``), which holds the
+policy, its state and the pending plays. The learner adds the history in memory: a line for each
+play (``play_log.py``), and events (``events.py``) from which the state is computed again after a
+correction. ``save`` writes all of it as one record (``snapshot.py``), and read-only verbs are those
+of ``Queries``.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +55,7 @@ from multiplay.learner.events import (
     words_of,
 )
 from multiplay.learner.facts import learner_panel
+from multiplay.learner.play_log import PlayLog, external_table, joined_tables
 from multiplay.learner.plays import (
     CANCELLED,
     NEVER,
@@ -55,12 +63,9 @@ from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
     PendingPlay,
-    PlayLog,
     Receipt,
     Remaining,
     duration_seconds,
-    external_table,
-    joined_tables,
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState

@@ -22,16 +22,8 @@ from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.comparison import Against, Past, PlayedDays, Question, compared
 from multiplay.learner.engine import Engine, Units
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.plays import (
-    AnyPlay,
-    Estimate,
-    PendingPlay,
-    PendingState,
-    Plan,
-    Why,
-    play_id,
-    times,
-)
+from multiplay.learner.play_log import times
+from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState, Plan, Why, play_id
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseReport, is_held
 from multiplay.learner.round_set import RoundSet, action_of

@@ -47,7 +47,8 @@ from multiplay.learner.events import (
 )
 from multiplay.learner.features import table_of, table_record
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.plays import PendingState, PlayLog, truncated_of
+from multiplay.learner.play_log import PlayLog, truncated_of
+from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook
 from multiplay.learner.ranges import OTHERS, Ranges

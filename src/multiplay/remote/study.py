@@ -34,6 +34,7 @@ from multiplay.learner.engine import (
 )
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import TableCheck, arm_columns, checked_day_first
+from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
@@ -43,7 +44,6 @@ from multiplay.learner.plays import (
     Remaining,
     Why,
     duration_seconds,
-    joined_tables,
     play_id,
     timestamp,
 )

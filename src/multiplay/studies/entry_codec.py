@@ -32,13 +32,13 @@ from multiplay.learner import features, snapshot
 from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import NO_TIMES, LoggedData
+from multiplay.learner.play_log import PlayLog
 from multiplay.learner.plays import (
     CANCELLED,
     TOLD,
     Estimate,
     PendingPlay,
     PendingState,
-    PlayLog,
     Receipt,
     Remaining,
 )

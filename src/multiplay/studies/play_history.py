@@ -14,19 +14,8 @@ from multiplay._support.checks import is_integer
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Losses, is_key, play_error, told_again
-from multiplay.learner.plays import (
-    CANCELLED,
-    NEVER,
-    PENDING,
-    STATUS,
-    TOLD,
-    AnyPlay,
-    Receipt,
-    external_line,
-    external_table,
-    play_id,
-    plays_table,
-)
+from multiplay.learner.play_log import STATUS, external_line, external_table, plays_table
+from multiplay.learner.plays import CANCELLED, NEVER, PENDING, TOLD, AnyPlay, Receipt, play_id
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.storage import Entry, Journal, Record
 from multiplay.studies import entry_codec
@@ -347,7 +336,7 @@ def in_effect(about: Sequence[Entry]) -> list[Entry]:
 
 
 def _line(asked: Entry, end: Entry | None) -> tuple[float, ...]:
-    """Return the numbers of a play, as in ``learner.plays.COLUMNS``."""
+    """Return the numbers of a play, as in ``learner.play_log.COLUMNS``."""
     header = asked.record.header
     when = asked.labels.at if header.get("asked", True) else NEVER
     units, expected = header["units"], number_or_nan(header["expected"])

@@ -27,6 +27,7 @@ from multiplay.learner.comparison import NO_DAYS, Against, Question
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
+from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
@@ -34,7 +35,6 @@ from multiplay.learner.plays import (
     Receipt,
     Remaining,
     duration_seconds,
-    joined_tables,
     timestamp,
 )
 from multiplay.learner.promises import MOST_PAST, checked_promises
@@ -469,10 +469,8 @@ class Study(SyncedState, HasPanel):
             if target.is_told(told):
                 return entry_codec.receipt_of(target.about[-1], True)
             engine.check_report(target.id, reported, parsed, ignore)
-            draft, labels = (
-                target.draft(told, ignore),
-                target.labels(entry_codec.CORRECT, key, when),
-            )
+            draft = target.draft(told, ignore)
+            labels = target.labels(entry_codec.CORRECT, key, when)
             new = self._correct(draft, labels)
             record = target.correction(draft, new.redone[draft.header[entry_codec.OF]])
             self._write(new, record, labels)
@@ -659,11 +657,8 @@ class Study(SyncedState, HasPanel):
                 return
             replica.engine.promises.release(name)
             self._changed = True
-            record, labels = (
-                Record({"name": name}, {}),
-                Labels(entry_codec.RELEASE, key, None, when),
-            )
-            self._write(replica, record, labels)
+            labels = Labels(entry_codec.RELEASE, key, None, when)
+            self._write(replica, Record({"name": name}, {}), labels)
 
     # ------------------------------------------------------------ comparison with a rule
 
@@ -1010,19 +1005,21 @@ class Study(SyncedState, HasPanel):
         assert id is not None
         action, plan = play_history.plan_again(replica, asked.record)
         then = Estimate(*map(number_or_nan, expected))
-        key, truncated = (
-            entry_codec.shown_key(asked.labels),
-            entry_codec.is_truncated(asked.record),
-        )
+        key, header = entry_codec.shown_key(asked.labels), asked.record.header
         made = id, action, plan, key, lambda: then, lambda: self.why(id)
-        of_allowance = play_history.baseline_again(replica, asked.record)
-        gap = entry_codec.gap_of(asked.record)
-        header = asked.record.header
-        prices, held = header.get(entry_codec.PRICES), bool(header.get(entry_codec.HELD))
-        rest = *of_allowance, gap, prices, held
+        baseline, restricted = play_history.baseline_again(replica, asked.record)
         switching, units = replica.engine.switching, header.get(entry_codec.CHANGED, 0)
-        cost = 0.0 if switching is None else switching.change * units
-        return PendingPlay(*made, truncated, lambda: self.words, *rest, change_cost=cost)
+        return PendingPlay(
+            *made,
+            entry_codec.is_truncated(asked.record),
+            lambda: self.words,
+            baseline,
+            restricted,
+            entry_codec.gap_of(asked.record),
+            header.get(entry_codec.PRICES),
+            bool(header.get(entry_codec.HELD)),
+            0.0 if switching is None else switching.change * units,
+        )
 
     def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
         told, outcome = replica.telling(id).close(id, when)

@@ -34,7 +34,8 @@ from multiplay.cli.study import drawing
 from multiplay.cli.study import show as command
 from multiplay.cli.study.drawing import interval_bar
 from multiplay.learner.facts import rows_of
-from multiplay.learner.plays import STATUS, TOLD, plays_table
+from multiplay.learner.play_log import STATUS, plays_table
+from multiplay.learner.plays import TOLD
 from multiplay.reports import study as reading
 from multiplay.reports import study_text
 from multiplay.reports.study import BestPlan, study_facts

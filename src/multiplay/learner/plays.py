@@ -445,11 +445,22 @@ class PendingPlay(HasEstimate):
         held: bool = False,
         change_cost: float = 0.0,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
-        of_plan = {"id": id, "action": action, "plan": plan, "key": key, "truncated": truncated}
-        self.__dict__.update(of_plan, _expect=expect, _why=why, _words=words)
-        self.__dict__.update(baseline=baseline, restricted=restricted, gap=gap)
-        self.__dict__.update(prices={} if prices is None else prices, held=held)
-        self.__dict__["change_cost"] = change_cost
+        self.__dict__.update(
+            id=id,
+            action=action,
+            plan=plan,
+            key=key,
+            _expect=expect,
+            _why=why,
+            truncated=truncated,
+            _words=words,
+            baseline=baseline,
+            restricted=restricted,
+            gap=gap,
+            prices={} if prices is None else prices,
+            held=held,
+            change_cost=change_cost,
+        )
 
     @property
     def explores(self) -> int | None:

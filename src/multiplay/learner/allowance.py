@@ -18,7 +18,6 @@ from multiplay.policies import Play
 from multiplay.policies.allowance import (
     WEEK,
     Margin,
-    SafePlans,
     baseline_plan,
     beliefs_of,
     check_allowance,
@@ -239,9 +238,6 @@ class AllowanceState:
 
         known = round_set.certain_of if actions.has_known else None
         found = safe_plans(actions, costs, play.action, play.memo[FOUND], margin, known)
-        return self._play(play, found, period)
-
-    def _play(self, play: Play, found: SafePlans, period: int) -> Play:
         memo = {WANTED: play.action, ETA: found.eta, PERIOD: np.array([period])}
         return Play(found.action, play.memo | memo, play.cache)
 

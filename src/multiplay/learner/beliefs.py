@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from multiplay.actions.base import sums_by_unit
 from multiplay.beliefs.posterior import Posterior
 from multiplay.features import FeatureRows
-from multiplay.learner.features import FeatureState
+from multiplay.learner.features import FeatureState, deviations
 from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Bounds
@@ -135,18 +134,18 @@ class Beliefs:
         return self._ends(state.features, *found, state.ranges.of(state.arms.names), level)
 
     def of_round(
-        self, round_set: RoundSet, level: float, action: IntArray | None = None
+        self, round_set: RoundSet, level: float, action: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means and both ends of their intervals, for the arms of a round.
 
         NaN if only totals of rounds were told, and for an arm never seen. Where units are ordered,
-        the mean is that of the units that ``action`` plays, or of the first one.
+        the mean is that of the units that ``action`` plays; of the first one if it plays none.
         """
         by_unit = self._by_unit(round_set)
         if by_unit is not None:
-            played = np.maximum(1 if action is None else action, np.ones_like(round_set.actions.n))
+            played = np.maximum(action, 1)
             total, deviation = (one / played for one in self._of_units(by_unit, played))
-            width = NormalDist().inv_cdf((1 + level) / 2) * deviation
+            width = deviations(level) * deviation
             least, scale = round_set.bounds.low, self.state.ranges.scale
             ends = (least + scale * one for one in (total, total - width, total + width))
             mean, low, high = (np.clip(one, *round_set.bounds) for one in ends)
@@ -171,7 +170,7 @@ class Beliefs:
         level: float,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means and both ends of their intervals, in the user's unit."""
-        width = features.quantile(level) * deviation
+        width = deviations(level) * deviation
         if features.misfit:
             width = np.full_like(width, np.nan)
         ends = (mean, mean - width, mean + width)
@@ -260,7 +259,7 @@ class Beliefs:
         """Return the expected cost of an action whose units have means of their own."""
         total = round_set.cost(action, self._average_units(by_unit, action))
         deviation = float(np.sqrt((self._of_units(by_unit, action)[1] ** 2).sum()))
-        width = self.state.ranges.scale * NormalDist().inv_cdf((1 + level) / 2) * deviation
+        width = self.state.ranges.scale * deviations(level) * deviation
         return self._within_bounds(round_set, action, total, width)
 
     def _expected_of_rounds(self, round_set: RoundSet, action: IntArray, level: float) -> Estimate:
@@ -269,7 +268,7 @@ class Beliefs:
         total, width = round_set.cost(action, self._fitted()), np.nan
         if isinstance(state.policy, Regression) and not np.isnan(total):
             sigma = state.policy.doubt(state.actions, state.arms.arrays, action)
-            width = state.ranges.scale * sigma * NormalDist().inv_cdf((1 + level) / 2)
+            width = state.ranges.scale * sigma * deviations(level)
         return Estimate(total, total - width, total + width)
 
     # ------------------------------------------------------------ with features
@@ -337,14 +336,14 @@ class Beliefs:
         mean, deviation = features.posterior(places, rows)
         units = np.clip(state.ranges.from_shares(mean), low, high)
         if not round_set.actions.affine:  # but it grows with every mean
-            width = features.quantile(level) * deviation
+            width = deviations(level) * deviation
             ends = [self._value(round_set, action, mean + sign * width) for sign in (0, -1, 1)]
             return Estimate(ends[0], *([np.nan] * 2 if features.misfit else ends[1:]))
         unmet, count = round_set.certain(action), action[played]
         total = float(count @ units) + unmet
         if features.misfit:
             return Estimate(total, np.nan, np.nan)
-        width = state.ranges.span * features.quantile(level)
+        width = state.ranges.span * deviations(level)
         width *= features.joint(places, rows, count)
         least, most = float(count @ low) + unmet, float(count @ high) + unmet
         low_end = min(max(total - width, least), total)

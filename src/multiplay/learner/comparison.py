@@ -24,7 +24,7 @@ from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable,
 from multiplay.learner.logged_data import reports
 from multiplay.learner.plays import PendingState, time_of, timestamp
 from multiplay.learner.ranges import Bounds, Ranges
-from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, by_label
+from multiplay.learner.reports import ParsedLosses, Report, by_label
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
 from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate, simulated
@@ -195,8 +195,6 @@ def _of_function(function: Function, day: PlayedDay, number: int) -> IntArray | 
 
 # ------------------------------------------------------------ played days
 
-NONE_PENDING: Mapping[int, PendingState] = {}
-
 
 class PlayedDays(NamedTuple):
     """The history of a learner, as far as its losses are known.
@@ -217,7 +215,7 @@ NO_DAYS = PlayedDays([], [])
 
 
 def played_days(
-    events: Iterable[Event], ranges: Ranges, pending: Mapping[int, PendingState] = NONE_PENDING
+    events: Iterable[Event], ranges: Ranges, pending: Mapping[int, PendingState]
 ) -> PlayedDays:
     """Return the played days of events; ``pending`` are the plays that are open before the first.
 
@@ -264,20 +262,15 @@ def _played_day(play: PendingState, told: float, sets: dict[RoundSet, ActionSet]
 def _joined(play: PendingState, parsed: ParsedLosses) -> Report:
     """Return all reports of a play so far."""
     round_set, action = play.round_set, play.action[0]
-    part = _report(round_set, action, parsed)
+    part = round_set.report(action, parsed, partly=True)
     if play.report is None:
         return part
     return play.report.joined(part, parsed.length, round_set.given.names)
 
 
-def _report(round_set: RoundSet, action: IntArray, parsed: ParsedLosses) -> Report:
-    made = action, round_set.given.names, round_set.bounds, round_set.ranges
-    return ReportBuilder(*made).report(parsed, partly=True)
-
-
 def _external(event: Learned) -> Bills:
     round_set = event.round_set
-    report = _report(round_set, event.action, event.parsed)
+    report = round_set.report(event.action, event.parsed, partly=True)
     sums = arm_sums(report, round_set.bounds, round_set.ranges)
     return Bills(event.when, "", round_set.given.names, *sums)
 

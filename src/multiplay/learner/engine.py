@@ -43,7 +43,7 @@ from multiplay.learner.plays import (
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
 from multiplay.learner.ranges import Ranges
-from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, is_among, parse_losses
+from multiplay.learner.reports import ParsedLosses, Report, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
 from multiplay.learner.switching import SwitchingState, with_others
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
@@ -288,17 +288,11 @@ class Engine:
 
     def described(self, table: Any) -> tuple[list[str], Arrays]:
         """Return the arms of a table and the codes of their features; nothing changes."""
-        return self._described().described(table)
+        return self.state.known_features("table").described(table)
 
     def describe(self, arms: Sequence[str], codes: Arrays) -> Scales:
         """Keep features of arms by their codes; return the scales that they fixed."""
-        return self._described().describe(arms, codes)
-
-    def _described(self) -> FeatureState:
-        if self.state.features is None:
-            hint = "Create the learner with features=Features(...)."
-            raise InvalidInput("table", "declared features", "no declared features", hint)
-        return self.state.features
+        return self.state.known_features("table").describe(arms, codes)
 
     def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> PlanLimits:
         """Return the limits of a plan for the options of ``ask``."""
@@ -416,7 +410,7 @@ class Engine:
         repeated = is_among(digest, digests)
         if report is None or not repeated:
             partly = ignore or not final or report is not None
-            part = self._report(play.round_set, action, parsed, partly)
+            part = play.round_set.report(action, parsed, partly)
             report = part if report is None else report.joined(part, parsed.length, names)
         if not repeated:
             digests += digest
@@ -510,9 +504,7 @@ class Engine:
     ) -> Receipt:
         """Learn from an external plan and its parsed losses."""
         names = round_set.actions.names
-        report = self._report(round_set, action, parsed, ignore)
-        if not ignore:
-            report.check_gaps(names)
+        report = round_set.whole_report(action, parsed, ignore)
         if self.promises.kept:
             self.promises.amounts(names)
         self.state.absorb(round_set, report, when)
@@ -570,9 +562,7 @@ class Engine:
         self, id: int | None, play: PendingState, parsed: ParsedLosses, ignore: bool
     ) -> tuple[Receipt, PlayOutcome]:
         """Return the result of a complete report of a play, without learning from it."""
-        report = self._report(play.round_set, play.action[0], parsed, ignore)
-        if not ignore:
-            report.check_gaps(play.round_set.actions.names)
+        report = play.round_set.whole_report(play.action[0], parsed, ignore)
         told, realised = receipt_of(id, report), play.round_set.realised(self.state.usable(report))
         return told, PlayOutcome(told.seen, realised, told.clipped)
 
@@ -688,14 +678,6 @@ class Engine:
             when = time_of(play.key, play.asked)
             self.promises.add(self.state, round_set, play.play, when, ahead)
         self.asked += 1
-
-    def _report(
-        self, round_set: RoundSet, action: IntArray, parsed: ParsedLosses, partly: bool
-    ) -> Report:
-        builder = ReportBuilder(
-            action, round_set.actions.names, round_set.bounds, self.state.ranges
-        )
-        return builder.report(parsed, partly)
 
     def _close(
         self, id: int, report: Report, when: float, used: IntArray | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,21 +32,6 @@ LEAST_ROUNDS = 30.0  # before residuals are judged
 CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
 MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
-
-
-class LoggedFeatures(NamedTuple):
-    """The features of logged data.
-
-    Attributes
-    ----------
-    rounds : list of arrays
-        phi of the arms of each round, in the order of all arms.
-    scales : dict
-        The centre and scale of numbers that the data determine.
-    """
-
-    rounds: list[FloatArray | None]
-    scales: Scales
 
 
 class FeatureState:
@@ -139,8 +124,8 @@ class FeatureState:
         today: Values,
         round_set: RoundSet,
         action: IntArray,
-        known: Collection[str] = (),
-        scales: Scales | None = None,
+        known: Collection[str],
+        scales: Scales | None,
     ) -> RoundFeatures:
         """Return the features of the arms of a plan for parsed values; phi of others is 0."""
         names, (played,) = round_set.actions.names, action.nonzero()
@@ -207,12 +192,12 @@ class FeatureState:
 
     # ------------------------------------------------------------ logged data
 
-    def of_logged(
-        self, logged: LoggedData, names: Sequence[str], scales: Scales | None = None
-    ) -> LoggedFeatures:
-        """Return phi of the arms of each round of logged data; nothing changes.
+    def learn_scales(
+        self, logged: LoggedData, names: Sequence[str], scales: Scales | None
+    ) -> tuple[list[FloatArray | None], Scales]:
+        """Return phi of the arms of each round of logged data, and keep the scales they fix.
 
-        ``scales`` are those of a journal, if they are known.
+        phi is in the order of all arms. ``scales`` are those of a journal, if they are known.
         """
         number = {name: i for i, name in enumerate(names)}
         places = np.array([number[name] for name in logged.arms], dtype=np.int64)[logged.arm]
@@ -237,15 +222,8 @@ class FeatureState:
         columns = features.columns.items()
         phi = features.expand({name: column.columns(codes[name]) for name, column in columns})
         ends = np.flatnonzero(np.diff(cells // len(names))) + 1
-        return LoggedFeatures([*np.split(phi, ends)], scales)
-
-    def learn_scales(
-        self, logged: LoggedData, names: Sequence[str], scales: Scales | None
-    ) -> tuple[list[FloatArray | None], Scales]:
-        """Return phi of the arms of each round of logged data, and keep the scales they fix."""
-        found = self.of_logged(logged, names, scales)
-        self.table.freeze_at(found.scales)
-        return found.rounds, found.scales
+        self.table.freeze_at(scales)
+        return [*np.split(phi, ends)], scales
 
     def _codes(
         self, name: str, logged: LoggedData, first: IntArray, cell: IntArray, arms: Sequence[str]
@@ -372,10 +350,6 @@ class FeatureState:
         """Return the deviation of the cost of so many units of some arms."""
         return float(self.model.joint(self.cut(places), rows, count[None])[1][0])
 
-    def quantile(self, level: float) -> float:
-        """Return the half width of an interval, in deviations."""
-        return NormalDist().inv_cdf((1 + level) / 2)
-
     @property
     def misfit(self) -> str:
         """What the features do not explain; "" if nothing was found."""
@@ -396,6 +370,11 @@ class FeatureState:
         fresh = self.model.start(1, self.p, 1)
         longer = {n: np.concatenate([self.arrays[n], fresh[n]], axis=1) for n in self.by_arm}
         return self.arrays | {name: array[:, places] for name, array in longer.items()}
+
+
+def deviations(level: float) -> float:
+    """Return the half width of an interval of this level, in standard deviations."""
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def table_record(table: ArmFeatures) -> tuple[dict[str, Any], Arrays]:

@@ -87,6 +87,13 @@ class PolicyState:
         self.told = 0
         self.log: ReportLog | None = None
 
+    def known_features(self, argument: str) -> FeatureState:
+        """Return the state of the features; raise ``InvalidInput`` if none are declared."""
+        if self.features is None:
+            hint = "Create the learner with features=Features(...)."
+            raise InvalidInput(argument, "declared features", "no declared features", hint)
+        return self.features
+
     # ------------------------------------------------------------ sets
 
     def round_set(self, actions: ActionSet | None, limits: PlanLimits = NO_LIMITS) -> RoundSet:

@@ -21,6 +21,7 @@ from multiplay.learner.allowance import FOUND, Allowance, AllowanceSettings, is_
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.comparison import Against, Past, PlayedDays, Question, compared
 from multiplay.learner.engine import Engine, Units
+from multiplay.learner.features import deviations
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.play_log import times
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState, Plan, Why, play_id
@@ -620,11 +621,8 @@ def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
     """Return the effects of the features, or those of the arms, in the user's unit."""
     import pandas as pd
 
-    by, features, ranges = checked_by(by), state.features, state.ranges
-    if features is None:
-        hint = "Create the learner with features=Features(...)."
-        raise InvalidInput("features", "declared features", "no declared features", hint)
-    misfit, z = features.misfit, features.quantile(level)
+    by, features, ranges = checked_by(by), state.known_features("features"), state.ranges
+    misfit, z = features.misfit, deviations(level)
     model, arrays = features.model, features.arrays
     found = model.own_effects(arrays) if by == "arm" else model.coefficients(arrays)
     values, spread = (array[0] for array in found)

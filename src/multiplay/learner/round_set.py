@@ -19,7 +19,7 @@ from multiplay.features import FeatureRows
 from multiplay.features.table import Scales, Values
 from multiplay.feedback import Feedback
 from multiplay.learner.ranges import Bounds, Ranges
-from multiplay.learner.reports import by_label
+from multiplay.learner.reports import ParsedLosses, Report, ReportBuilder, by_label
 from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
@@ -236,6 +236,21 @@ class RoundSet:
         """Return the known cost of actions along the last axis."""
         rows = actions.reshape(-1, actions.shape[-1])
         return np.array([self.certain(row) for row in rows]).reshape(actions.shape[:-1])
+
+    def report(self, action: IntArray, parsed: ParsedLosses, partly: bool) -> Report:
+        """Return losses of an action as a report; with ``partly``, units may be left out."""
+        builder = ReportBuilder(action, self.actions.names, self.bounds, self.ranges)
+        return builder.report(parsed, partly)
+
+    def whole_report(self, action: IntArray, parsed: ParsedLosses, ignore: bool) -> Report:
+        """Return all losses of an action as a report, after checking that no unit is left out.
+
+        With ``ignore``, units may be left out.
+        """
+        report = self.report(action, parsed, ignore)
+        if not ignore:
+            report.check_gaps(self.actions.names)
+        return report
 
     def realised(self, feedback: Feedback) -> float:
         """Return the cost of the units seen of a play, in the user's unit.

@@ -88,7 +88,8 @@ class SwitchingState:
     def _last(self, state: PolicyState, pending: Iterable[PendingState]) -> tuple[IntArray, int]:
         """Return the units of all arms in the last plan, and for how many plays it has stayed."""
         arms = len(state.arms.names)
-        units, order, held = self._grown(arms), self.order, self.held
+        units = np.pad(self.units, (0, arms - len(self.units)))
+        order, held = self.order, self.held
         for one in pending:
             if ORDER in one.memo and int(one.memo[ORDER][0]) > order:
                 order, held = int(one.memo[ORDER][0]), int(one.memo[HELD][0])
@@ -100,9 +101,6 @@ class SwitchingState:
         units = np.zeros(len(state.arms.names), dtype=np.int64)
         units[slice(None) if places is None else places] = play.action[0]
         return units
-
-    def _grown(self, arms: int) -> IntArray:
-        return np.pad(self.units, (0, arms - len(self.units)))
 
     def close(self, state: PolicyState, play: PendingState) -> None:
         """Keep the plan of a play that is closed, if it is the newest one."""

@@ -63,7 +63,7 @@ def played(study: Any, days: int = 21) -> Any:
 
 def of_learner(learner: Learner) -> PlayedDays:
     """Return the played days of a learner."""
-    return played_days(learner.events.all, learner.engine.state.ranges)
+    return played_days(learner.events.all, learner.engine.state.ranges, {})
 
 
 def of_study(study: Study) -> PlayedDays:

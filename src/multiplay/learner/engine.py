@@ -20,6 +20,7 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_integer, true_or_false
+from multiplay._support.formatting import counted
 from multiplay._support.serialization import pack
 from multiplay._support.suggestions import suggestion
 from multiplay._support.words import Words, given_words
@@ -206,7 +207,8 @@ class Engine:
 
     def __str__(self) -> str:
         state, pending = self.state, len(self.pending)
-        text = f"{type(state.policy).__name__} on {len(state.arms.names)} arms: "
+        arms = counted(len(state.arms.names), "arm")
+        text = f"{type(state.policy).__name__} on {arms}: "
         text += f"{self.asked} asked, {state.told} told"
         text += f", {pending} pending" if pending else ""
         text += f", {state.ranges}" if not state.ranges.plain else ""

@@ -510,7 +510,8 @@ class ReportBuilder(NamedTuple):
         if partly:
             most, hint = "at most ", "Use one loss for each unit that was played."
         elif length < units:
-            hint += " Use missing='ignore' if the rest will not be reported."
+            hint += " Use missing='ignore' if the rest will not be reported, "
+            hint += "final=False (in tell) if it will."
         expected = f"a list of {most}{units} losses, or their total"
         return InvalidInput(losses_argument(self.names[i]), expected, f"{length}", hint)
 

@@ -520,7 +520,10 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("tell lanes 1 nowhere.csv", "Check the name"),
         ("tell lanes 1 -", "first line"),
         ("tell lanes 7 --losses {}", "multiplay study ask"),
-        ("tell lanes 1 --losses {}", "--missing ignore"),
+        (
+            "tell lanes 1 --losses {}",
+            "--missing ignore if the rest will not be reported, --part (in tell) if it will",
+        ),
         ("tell lanes 1 --losses {Lyon", "for example"),
         ("close lanes 7", "multiplay study ask"),
         ("arms lanes --level 95", "0.95"),

@@ -1138,6 +1138,7 @@ def test_repr_says_something(policy: Policy) -> None:
     name = type(policy).__name__
     text = f"Learner({name} on 4 arms: 1 asked, 0 told, 1 pending, losses with ranges by arm)"
     assert repr(learner) == text
+    assert f"({name} on 1 arm: " in repr(Learner(mp.Budget(1, [1]), policy))
 
 
 # ---------------------------------------------------------------- keys

@@ -156,7 +156,17 @@ REQUEST = Request()  # no options
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which the fields of a named tuple are options, in its place."""
+    """Return a command in which the fields of a named tuple are options, in its place.
+
+    Examples
+    --------
+    >>> def close(name: Name, play: str, request: Request = REQUEST) -> None:
+    ...     print(name, play, request.key)
+    >>> list(signature(grouped(close)).parameters)
+    ['name', 'play', 'key', 'at', 'store', 'as_json']
+    >>> grouped(close)(name="lanes", play="3", key="a", at=None, store="", as_json=False)
+    lanes 3 a
+    """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if hasattr(kind, "_fields")}
     options = list[Parameter]()

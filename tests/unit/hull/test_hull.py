@@ -112,6 +112,15 @@ def test_complements_are_exact_when_tiny() -> None:
     assert np.allclose(rest[[0, 3]], x[[1, 2]], rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(100, 100), (5000, 2)])
+def test_steps_of_many_arms_do_not_read_memory_that_was_freed(rows: int, cols: int) -> None:
+    rng = np.random.default_rng(rows)
+    plans = Transport(np.full(rows, cols), np.full(cols, rows))
+    costs, beta = 10 * rng.random((1, plans.d)), 1 + rng.random((1, plans.d))
+    point = plans.hull.minimise(costs, beta, regulariser(1), plans.hull.start(1))
+    assert kkt_residual(plans, costs[0], beta[0], point) < 1e-9
+
+
 @pytest.mark.parametrize("rows", [2, 3, 10, 25])
 @pytest.mark.parametrize("units", [1, 30])
 def test_two_columns_give_the_bits_of_any_number_of_columns(rows: int, units: int) -> None:

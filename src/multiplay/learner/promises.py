@@ -281,8 +281,9 @@ class PromiseBook:
 
     def add_promise(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
         """Make a promise: plays count from now on; ``past`` are the sets of earlier plays."""
-        if not self.made:
-            self.past = [*past]
+        if not self.made:  # equal sets are one object, as in a journal that is read again
+            known = dict[bytes, ActionSet]()
+            self.past = [known.setdefault(self.digest(one), one) for one in past]
         self.made += 1
         self.kept[promise.name] = Kept(self.made, promise)
         self.chosen = np.zeros(0, dtype=np.int64)

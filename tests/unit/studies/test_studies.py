@@ -83,6 +83,22 @@ def test_contract_for_long(
     check_study(store, POLICIES[policy], examples=45, steps=50, seed=1)
 
 
+@pytest.mark.usefixtures("often")
+def test_a_snapshot_after_a_first_promise_equals_its_replay() -> None:
+    """Equal sets of earlier plays are built from their entries one by one, or all at once."""
+    names = (["A", "B"], ["y", "z"])
+    usual = mp.Transport([2, 1], [1, 2], names=names)
+    study = mp.Study.create("past", usual, mp.CombUCB(), changing=True, store=MemoryStore())
+    for _ in range(3):
+        study.ask(mp.Transport([2, 2], [1, 3], names=names))
+        study.ask()
+    study.promise(mp.AtMost(500, of={"*": 1}, plays=9, name="CO2"))
+    for play in range(1, 5):
+        study.cancel(play)
+    verified = study.verify()
+    assert verified.ok, str(verified)
+
+
 class Distant:
     """A study that is reached in another way, with the verbs of a learner and no more."""
 

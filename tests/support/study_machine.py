@@ -146,7 +146,7 @@ INVALID = [
     Request("cost_of_learning", (), {"level": 2.0}),
     Request("promise", ("CO2",), {"key": "a"}),
     Request("promise", (AtMost(3, {"nowhere": 1}, plays=2),), {}),
-    Request("release", ("CO2",), {"key": "a"}),
+    Request("release", ("nowhere",), {"key": "a"}),
     Request("release", (7,), {}),
 ]
 

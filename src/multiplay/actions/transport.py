@@ -28,8 +28,8 @@ Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 MOST_SUPPLIERS_SHOWN, MOST_DEMANDERS_SHOWN = 20, 12  # in a notebook
 UNMET = "unmet->"  # how the name of units begins that cannot be served
 MAY_BE_UNMET = (
-    "If some demand may stay unmet, write shortage=5.0, say: what each unmet unit costs, in the "
-    "unit of the losses."
+    "If some demand may stay unmet, write shortage=..., what each unmet unit costs in the unit of "
+    "the losses: usually more than a unit on any lane."
 )
 
 

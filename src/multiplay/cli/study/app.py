@@ -29,7 +29,7 @@ OPTIONS = {
     r"\bfinal=False": "--part",
     r"\bskip_bad=True": "--skip-bad",
     r"\bday_first=True or day_first=False": "--day-first or --month-first",
-    r"\bshortage=([\d.]+)": r"--shortage \1",
+    r"\bshortage=\.\.\.": "--shortage COST",
     r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",
     r"\b(sense)='max'": "--rewards",
     r"\bactions=\.\.\.$": "--set FILE.toml.",

@@ -371,6 +371,21 @@ def read_bills(
     return bills
 
 
+def first_rows(table: Any, arm: str | Sequence[str] = "arm") -> dict[str, int]:
+    """Return the number of the first row of each arm of ``read_bills``, as errors count rows.
+
+    Examples
+    --------
+    >>> first_rows({"arm": ["sea", "air", "sea"]})
+    {'sea': 0, 'air': 1}
+    """
+    parts = arm_columns(arm)
+    rows, _, first = table_file(table, parts)
+    arms, names = _arms(rows, parts, KnownArms(), _Problems(rows, first))
+    _, places = np.unique(arms, return_index=True)
+    return {name: int(rows.index[k]) + first for name, k in zip(names, places, strict=True)}
+
+
 def arm_columns(arm: str | Sequence[str]) -> tuple[str, ...]:
     """Return the columns that name an arm."""
     parts = (arm,) if isinstance(arm, str) else tuple(arm)

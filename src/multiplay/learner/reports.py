@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number, numbers
+from multiplay._support.suggestions import suggestion
 from multiplay.actions.base import unit_numbers
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.feedback import Feedback
@@ -156,11 +157,12 @@ def _by_arm(
     """Return one entry for each arm in order; None where nothing was told."""
     if isinstance(losses, Mapping):
         if len(losses) != sum(map(losses.__contains__, names)):
-            unknown = losses.keys() - set(names) - set(also)
+            known = {*names, *also}
+            unknown = [name for name in losses if name not in known]
             if unknown:
-                got = repr(unknown.pop())
                 expected = f"names such as {names[0]!r}"
-                raise InvalidInput("losses", expected, got, "Check the spelling.")
+                hint = f"Check the spelling.{suggestion(unknown[0], names)}"
+                raise InvalidInput("losses", expected, repr(unknown[0]), hint)
         return [losses.get(name) for name in names]
     if not is_list(losses):
         of_round = "the total of all units, " if policy.learns_from == "round" else ""

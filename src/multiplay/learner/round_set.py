@@ -13,6 +13,7 @@ import multiplay.actions
 from multiplay._support.builder import classes_of
 from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
+from multiplay._support.suggestions import suggestion
 from multiplay.actions import ActionSet, limited
 from multiplay.errors import InvalidInput
 from multiplay.features import FeatureRows
@@ -354,4 +355,5 @@ def _units(argument: str, given: Any, known: set[str], names: Sequence[str]) -> 
 def _check_arm(argument: str, name: Any, known: set[str], names: Sequence[str]) -> None:
     if not isinstance(name, str) or name not in known:
         expected = f"names such as {names[0]!r}"
-        raise InvalidInput(argument, expected, repr(name), "Check the spelling.")
+        hint = f"Check the spelling.{suggestion(name, names)}"
+        raise InvalidInput(argument, expected, repr(name), hint)

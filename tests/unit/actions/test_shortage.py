@@ -179,5 +179,7 @@ def test_a_report_of_a_day_with_a_shortage_may_come_twice() -> None:
     assert any(name.startswith("unmet->") for name in report)
     learner.tell(play.id, report)
     assert learner.tell(play.id, report).repeated
-    with refused("losses: expected names such as 'A->x', got 'A->z'"):
-        learner.tell(play.id, report | {"A->z": []})
+    with refused(
+        "losses: expected names such as 'A->x', got 'A->z'. Check the spelling. Did you mean 'A->"
+    ):
+        learner.tell(play.id, report | {"A->z": [], "B->zz": []})

@@ -515,7 +515,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("ask lanes --fixed Lyon->north", "Lyon->north=2"),
         ("ask lanes --fixed Lyon->north=2.5", "Lyon->north=2"),
         ("ask lanes --at-most Lyon->north=1 --at-most Lyon->north=2", "Leave one"),
-        ("ask lanes --exclude Lyon-north", "Check the spelling"),
+        ("ask lanes --exclude Lyon-north", "Did you mean 'Lyon->north'?"),
         ("tell lanes 1", "--losses and JSON"),
         ("tell lanes 1 nowhere.csv", "Check the name"),
         ("tell lanes 1 -", "first line"),
@@ -552,7 +552,11 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
         ("arm,loss\nLyon->north,120,5\n", "120.5"),
         ("arm,loss\nLyon->north,1\nLyon->north,120,5\n", "line 3"),
         ("arm,loss\n", "no rows"),
-        ("arm,loss\nRome->north,1\n", "Check the spelling"),
+        (
+            "arm,loss\nLyon->north,1\n\nLyon->nroth,1\nLyon->nroth,2\n",
+            "losses, row 4: expected names such as 'Lyon->north', got 'Lyon->nroth'. "
+            "Check the spelling. Did you mean 'Lyon->north'?",
+        ),
         ("arm,loss\nLyon->north,1200\n", "--outside clip"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_rule_is_read_from_a_form(rule: str, rows: str, file: str, expected: A
     [
         ("guess", "", "rule", "Choose one"),
         ("prices", " ", "rows", "its price"),
-        ("prices", "Lyon->west 3", "rows", "Check the spelling."),
+        ("prices", "Lyon -> nroth 3", "rows", "Did you mean 'Lyon->north'?"),
         ("prices", "Lyon->north 3 4", "rows", "one price for Lyon->north, got 2"),
         ("prices", "Lyon->north -", "rows", "one price for Lyon->north"),
         ("prices", "Lyon->north dear", "rows", "a number"),

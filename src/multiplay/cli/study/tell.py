@@ -1,7 +1,7 @@
 """Commands on reports: tell, close, cancel, correct, retract, expire, learn, forget, keep."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_table, write_skipped
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
-from multiplay.learner.logged_data import TableCheck, read_bills
+from multiplay.learner.logged_data import TableCheck, first_rows, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
 from multiplay.studies import Study
 from multiplay.studies.wire import of_table_check
@@ -97,11 +97,11 @@ def tell(
 
     JSON: id, seen, missing, clipped (numbers of units), repeated, final.
     """
-    report = _report(table, losses, arm, loss, sep, decimal)
     given = {"final": not part, "missing": missing} | request.labels()
-    _print_receipt(
-        name, request, lambda known: of_text(play, partial(known.tell, losses=report, **given))
-    )
+    with _report(table, losses, arm, loss, sep, decimal) as report:
+        _print_receipt(
+            name, request, lambda known: of_text(play, partial(known.tell, losses=report, **given))
+        )
 
 
 @study.command()
@@ -202,11 +202,13 @@ def correct(
 
     JSON: as multiplay study tell.
     """
-    report = _report(table, losses, arm, loss, sep, decimal)
     given = {"missing": missing} | request.labels()
-    _print_receipt(
-        name, request, lambda known: of_text(play, partial(known.correct, losses=report, **given))
-    )
+    with _report(table, losses, arm, loss, sep, decimal) as report:
+        _print_receipt(
+            name,
+            request,
+            lambda known: of_text(play, partial(known.correct, losses=report, **given)),
+        )
 
 
 @study.command()
@@ -429,6 +431,7 @@ def _print_receipt(
 # ---------------------------------------------------------------- tables
 
 
+@contextmanager
 def _report(
     table: str | None,
     losses: str | None,
@@ -436,14 +439,24 @@ def _report(
     loss: str,
     sep: str | None,
     decimal: str | None,
-) -> Any:
-    """Return the losses of a table or of ``--losses``."""
+) -> Iterator[Any]:
+    """Yield the losses of a table or of ``--losses``; errors name the row of an unknown arm."""
     if (table is None) == (losses is None):
         got = "neither" if table is None else "both"
         hint = "Give the name of a CSV file, or --losses and JSON."
         raise InvalidInput("losses", "a table or --losses", got, hint)
     if losses is not None:
-        return json_value("--losses", losses)
+        yield json_value("--losses", losses)
+        return
     assert table is not None
     parts = name_list("--arm", arm)
-    return read_bills(read_table(table, parts, sep=sep, decimal=decimal), parts, loss)
+    file = read_table(table, parts, sep=sep, decimal=decimal)
+    bills = read_bills(file, parts, loss)
+    try:
+        yield bills
+    except InvalidInput as error:
+        unknown = [name for name in bills if error.got == repr(name)]
+        if error.argument != "losses" or not unknown:
+            raise
+        where = f"losses, row {first_rows(file, parts)[unknown[0]]}"
+        raise InvalidInput(where, error.expected, error.got, error.hint) from error

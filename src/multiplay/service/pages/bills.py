@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from multiplay._support import frames
 from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.learner.reports import losses_argument
 from multiplay.service.pages import uploads
@@ -226,7 +227,7 @@ def of_rows(
         if day is not None and days and day not in days:
             left_out += 1
             continue
-        arm, rest = _arm(row, cells, known, hint)
+        arm, rest = _arm(row, cells, known, found, hint)
         numbers = [cell for cell in rest if cell and (_is_cost(cell, found) or not header)]
         if not numbers or (header and len(numbers) > 1):
             got = ", ".join(map(repr, numbers)) or "none"
@@ -248,12 +249,14 @@ def _header(rows: Sequence[Row], known: Mapping[str, str], found: CsvFormat | No
 
 
 def _arm(
-    row: Row, cells: Sequence[str], known: Mapping[str, str], hint: str
+    row: Row, cells: Sequence[str], known: Mapping[str, str], table: CsvFormat | None, hint: str
 ) -> tuple[str, list[str]]:
     """Return the arm that a row names, and its other cells."""
     found = _named(cells, known)
     if found is None:
         got = ", ".join(map(repr, cells))[:80]
+        name = " ".join(cell for cell in cells if not _is_cost(cell, table))
+        hint = f"{hint}{suggestion(name, known.values())}"
         raise InvalidInput("rows", f"a name of this plan in row {row.line}", got, hint)
     return found
 

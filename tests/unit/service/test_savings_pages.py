@@ -401,6 +401,15 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
     assert study.verify().ok
 
 
+def test_a_likely_promise_says_why_it_is_not_sure(place: Place) -> None:
+    limits = [mp.AtMost(99, {"*": 1}, plays=2, name=f"{hard}", hard=hard) for hard in (True, False)]
+    study = place.study(promises=limits)
+    assert [row.holds for row in study.promise_reports()] == ["likely", "likely"]
+    sets, price = (view.holds for view in promise_views(study, []))
+    assert sets == "Probably. It is not sure, because the sets of the days to come are not known."
+    assert price == "Probably. It is not sure, because only its price changes the plans."
+
+
 def test_a_promise_needs_a_permission_and_a_form_of_this_page(place: Place) -> None:
     study = place.study(promises=[mp.AtMost(99, {"*": 1}, plays=2, name="units")])
     place.log_in("read")

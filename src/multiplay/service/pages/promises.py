@@ -25,7 +25,8 @@ from multiplay.studies.study import PromiseCurve, promise_curves
 
 HOLDS = {
     "sure": "Yes: plans for all {rounds} to come keep it, whatever is learned.",
-    "likely": "Probably: the sets of the {rounds} to come are not known, or it is not hard.",
+    "likely": "Probably. It is not sure, because the sets of the {rounds} to come are not known.",
+    "likely, soft": "Probably. It is not sure, because only its price changes the plans.",
     "no longer sure": "It is no longer sure: no plans for the {rounds} to come were found that "
     "keep it.",
 }
@@ -82,7 +83,8 @@ def _holds(row: PromiseReport, words: Words) -> str:
     if not row.left_plays:
         return "It was kept." if row.holds == "sure" else "It was not kept."
     rounds = words.rounds(2).split(" ", 1)[1]
-    return HOLDS.get(row.holds, f"{row.holds[:1].upper()}{row.holds[1:]}.").format(rounds=rounds)
+    holds = row.holds if row.hard or row.holds != "likely" else "likely, soft"
+    return HOLDS.get(holds, f"{row.holds[:1].upper()}{row.holds[1:]}.").format(rounds=rounds)
 
 
 def _used(row: PromiseReport, curve: PromiseCurve, days: list[str]) -> CostLines | None:

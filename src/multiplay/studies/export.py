@@ -38,6 +38,7 @@ PART_ROWS, PART_BYTES = 10_000, 2**24  # approximate maximum in memory
 
 INTEGER, NUMBER, TEXT, TIME, BLOB, DIGEST = "integer", "number", "text", "time", "blob", "digest"
 FLAG, LIST = "flag", "list"
+DIGITS = 14  # of numbers in a CSV file of plans: cents below 10^12, sums of thousands of bills
 DTYPES: dict[str, Any] = {  # of tables, except times
     TEXT: object,
     INTEGER: np.int64,
@@ -336,6 +337,7 @@ def export(
                 heads = content.heads(columns, overview())
                 kinds = columns.values()
                 columns = {head.header: kind for head, kind in zip(heads, kinds, strict=True)}
+                rows = _rounded(columns, rows)
             return WRITERS[suffix](draft, columns, counter.count(rows))
 
     with refusal_of(place):
@@ -517,6 +519,16 @@ def _write_csv(draft: Path, columns: Columns, rows: Iterable[Row]) -> None:
             for place in texts:
                 cells[place] = _quoted(cells[place])
             table.writerow(cells)
+
+
+def _rounded(columns: Columns, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows for people: a sum of cents is 203.19, and not 203.19000000000003."""
+    numbers = [kind == NUMBER for kind in columns.values()]
+    for row in rows:
+        yield tuple(
+            float(f"{cell:.{DIGITS}g}") if number and cell is not None else cell
+            for cell, number in zip(row, numbers, strict=True)
+        )
 
 
 def _quoted(text: str | None) -> str | None:

@@ -154,7 +154,7 @@ def learns_from_nothing(study: Any, replica: Replica, id: int, key: str, when: f
 
 
 BROKEN: dict[str, tuple[type, str, Any]] = {
-    "must not be refused": (mp.Study, "_known", lambda *_: None),
+    "must not be refused|must be refused": (mp.Study, "_known", lambda *_: None),
     "replaying gives|one process": (Rounds, "at", other_numbers),
     "pending|increase|must be": (mp.Study, "_caught_up", own_state),
     "without a final report|status": (mp.Study, "_cancel", learns_from_nothing),

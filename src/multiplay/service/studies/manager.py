@@ -301,10 +301,11 @@ class StudyManager:
             batcher = RequestBatcher(self._pool, opened, self._authenticator, MOST_JOBS)
             self._batchers[name] = batcher
         self._batchers.move_to_end(name)
-        if len(self._batchers) > MOST_OPEN_STUDIES:
-            idle = next((one for one, its in self._batchers.items() if not its.is_busy), name)
-            if idle != name:
-                self._pool.submit(self._batchers.pop(idle).close)
+        excess = len(self._batchers) - MOST_OPEN_STUDIES
+        if excess > 0:
+            idle = [one for one, its in self._batchers.items() if one != name and not its.is_busy]
+            for one in idle[:excess]:
+                self._pool.submit(self._batchers.pop(one).close)
         return batcher
 
     async def _run_confirmed(self, caller: Caller, act: Callable[[], T]) -> T:

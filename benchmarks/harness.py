@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from multiplay._support.deadline import reported
 from multiplay.results.plots import style
 
 ROOT = Path(__file__).parents[1]
@@ -363,8 +364,13 @@ def command(module: str, description: str | None, topics: Topics) -> None:
     if not console.is_terminal:
         console.width = 140
     for topic in given.only:
-        for section in topics[topic](given.trials, run):
+        with reported(topic):
+            sections = topics[topic](given.trials, run)
+        for section in sections:
             console.print(section.table(), "", highlight=False)
             targets += section.targets
+    if not targets:
+        console.print(f"no limits for {', '.join(given.only)}")
+        return
     console.print(target_table(targets))
     console.print(f"{sum(target.met for target in targets)} of {len(targets)} limits met")

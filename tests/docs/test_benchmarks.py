@@ -154,6 +154,22 @@ def test_numbers_are_shown_with_three_digits(value: object, shown: str) -> None:
     assert harness.show(value) == shown
 
 
+def test_a_command_says_which_topics_are_done_and_which_limits_are_met(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = {"free": [], "strict": [Target("cost", 1.0, 2.0), Target("regret", 3.0, 2.0)]}
+    topics = {
+        name: lambda *_, name=name: [Section(name, "", [{"a": 1}], limits[name])] for name in limits
+    }
+    for only, met in ((["free"], "no limits for free"), ([*limits], "1 of 2 limits met")):
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", *only])
+        harness.command("benchmarks", None, topics)
+        said = capsys.readouterr()
+        assert said.out.splitlines()[-1] == met
+        assert said.err.split(" (")[0] == "free: done"
+        assert said.err.count(": done (") == len(only)
+
+
 def test_curves_leave_gaps_out() -> None:
     rows: list[dict[str, object]] = [
         {"d": 1, "µs": 2.0},

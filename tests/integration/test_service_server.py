@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -98,7 +98,8 @@ class Service:
     def end(self) -> None:
         self.client.close()
         for process in alive(self.process.pid):  # all of its session
-            os.kill(process, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(process, signal.SIGKILL)
         self.process.wait()
         self.output.close()
 
@@ -600,12 +601,13 @@ def test_what_is_being_answered_is_answered_before_it_stops(
         started = set[int]()
         while len(started) < workers:  # one that starts would show the interrupt of an import
             started.update(running.workers())
+        wait_until(lambda: running.measure("multiplay_requests_in_flight") == 1)  # this one
         pending.sendall(f"GET {PLACE}/wait HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         idle = running.connect()
         with running.client.stream("GET", f"{PLACE}/events") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "data: first"
-            wait_until(lambda: running.measure("multiplay_requests_in_flight") >= 3)
+            wait_until(lambda: running.measure("multiplay_requests_in_flight") == 3)
             os.killpg(running.process.pid, number)  # as a terminal does
             assert "data: last" in list(lines)
         assert everything(pending).endswith(b'"done"')

@@ -4,7 +4,8 @@ import numpy as np
 
 from multiplay.hull.base import Hull, Regulariser, not_converged
 from multiplay.hull.graph import bipartite, rounded
-from multiplay.kernels import newton
+from multiplay.kernels.newton import minimise
+from multiplay.kernels.newton_pairs import minimise_pairs
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -62,9 +63,9 @@ class TransportHull(Hull):
     def minimise(
         self, costs: FloatArray, beta: FloatArray, regulariser: Regulariser, warm: Arrays
     ) -> Arrays:
-        """Run damped Newton from ``warm``; see ``multiplay.kernels.newton``."""
+        """Run damped Newton from ``warm``; see ``kernels.newton`` and ``kernels.newton_pairs``."""
         x, rest, dual = warm["x"].copy(), warm["rest"].copy(), warm["multipliers"].copy()
-        step = newton.minimise_pairs if self.free.shape[1] == 2 else newton.minimise
+        step = minimise_pairs if self.free.shape[1] == 2 else minimise
         if self.has_freedom and not step(
             self.free, self.sums, self.n, costs, beta, regulariser.phi, x, rest, dual
         ):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels import regulariser
-from multiplay.kernels.jit import borrowed, carray, kernel, part, pointer, subroutine
+from multiplay.kernels.jit import borrowed, kernel, part, subroutine
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
@@ -55,25 +55,6 @@ def minimise(
     return minimise_within(arm, sums, n, c, beta, phi, x, rest, dual, matrices, vectors, laplacian)
 
 
-@kernel
-def minimise_pairs(
-    arm: IntArray,
-    sums: FloatArray,
-    n: FloatArray,
-    c: FloatArray,
-    beta: FloatArray,
-    phi: FloatArray,
-    x: FloatArray,
-    rest: FloatArray,
-    dual: FloatArray,
-) -> Any:
-    """The same for two columns, compiled with that number: no loop over columns is left."""
-    rows = len(arm)
-    matrices, vectors = np.empty((8, rows, 2)), np.empty((2, rows + 2))
-    laplacian = np.empty((2, 2))
-    return pairs_within(arm, sums, n, c, beta, phi, x, rest, dual, matrices, vectors, laplacian)
-
-
 @subroutine
 def minimise_within(
     arm: IntArray,
@@ -90,50 +71,10 @@ def minimise_within(
     laplacian: FloatArray,
 ) -> Any:
     """The same, with room for the matrices and vectors of one trial, which the caller owns."""
-    room = borrowed(matrices)
-    return minimise_trials(arm, sums, n, c, beta, phi, x, rest, dual, room, vectors, laplacian)
-
-
-@subroutine
-def pairs_within(
-    arm: IntArray,
-    sums: FloatArray,
-    n: FloatArray,
-    c: FloatArray,
-    beta: FloatArray,
-    phi: FloatArray,
-    x: FloatArray,
-    rest: FloatArray,
-    dual: FloatArray,
-    matrices: FloatArray,
-    vectors: FloatArray,
-    laplacian: FloatArray,
-) -> Any:
-    """The same, where the compiler knows that matrices have two columns."""
-    room = carray(pointer(matrices, matrices.ctypes.data), (8, len(arm), 2))
-    return minimise_trials(arm, sums, n, c, beta, phi, x, rest, dual, room, vectors, laplacian)
-
-
-@part
-def minimise_trials(
-    arm: IntArray,
-    sums: FloatArray,
-    n: FloatArray,
-    c: FloatArray,
-    beta: FloatArray,
-    phi: FloatArray,
-    x: FloatArray,
-    rest: FloatArray,
-    dual: FloatArray,
-    matrices: FloatArray,
-    vectors: FloatArray,
-    laplacian: FloatArray,
-) -> Any:
-    """The same in a function that borrows its arguments; ``matrices`` are borrowed already."""
     arm, sums, n, c = borrowed(arm), borrowed(sums), borrowed(n), borrowed(c)
     beta, phi, x, rest = borrowed(beta), borrowed(phi), borrowed(x), borrowed(rest)
-    dual, laplacian = borrowed(dual), borrowed(laplacian)
-    vectors = borrowed(vectors)
+    dual, matrices = borrowed(dual), borrowed(matrices)
+    vectors, laplacian = borrowed(vectors), borrowed(laplacian)
     _, rows, cols = matrices.shape
     most, costs, betas, at, to = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
     gradient, weight, dx = matrices[5], matrices[6], matrices[7]

@@ -52,3 +52,17 @@ def curvature_below(barrier: float, root: float, shannon: float, u: float) -> An
     if shannon > 0.0:
         below += shannon * u
     return below
+
+
+@kernel
+def third_below(barrier: float, root: float, shannon: float, u: float) -> Any:
+    """-u^3 times the part of n^2 phi''' that comes from the side of 0.
+
+    n^2 phi''' = -2 barrier / u^3 - 3 root / (8 u^(5/2)) - shannon / u^2 + entropy / (1 - u)^2.
+    """
+    below = 2.0 * barrier
+    if root > 0.0:
+        below += 0.375 * root * math.sqrt(u)
+    if shannon > 0.0:
+        below += shannon * u
+    return below

@@ -113,6 +113,22 @@ def stream_words(rng: Rng, trials: int) -> NDArray[np.uint64]:
     return rng.integers(0, 2**64, size=(trials, 4), dtype=np.uint64)
 
 
+def words_and_uniforms(rng: Rng, shape: tuple[int, ...]) -> tuple[NDArray[np.uint64], FloatArray]:
+    """Return the words of ``Streams`` and an empty array, into which a kernel draws from them.
+
+    Of a ``Generator``: no words, and uniform numbers. Either way they are those of ``rng.random``.
+
+    Examples
+    --------
+    >>> words, uniforms = words_and_uniforms(np.random.default_rng(0), (2, 3))
+    >>> words.shape, bool((uniforms == np.random.default_rng(0).random((2, 3))).all())
+    ((0, 4), True)
+    """
+    if isinstance(rng, Streams):
+        return rng.state, np.empty(shape)
+    return NO_WORDS, rng.random(shape)
+
+
 def standard_normal(shape: tuple[int, ...], rng: Rng) -> FloatArray:
     """Return normal numbers, from the quantiles of uniform ones; the first axis is the trial."""
     return normal_quantiles(rng.random(shape))
@@ -132,6 +148,7 @@ def normal_quantiles(uniform: FloatArray) -> FloatArray:
     return normal
 
 
+NO_WORDS = np.zeros((0, 4), dtype=np.uint64)
 NOTHING_DRAWN = np.zeros((1, 4), dtype=np.uint64)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from multiplay.hull.base import not_a_flow
 from multiplay.kernels.rounding import MANY_NODES, NO_FLOW, round_flows, round_with_care
-from multiplay.random import Rng
+from multiplay.random import Rng, words_and_uniforms
 from multiplay.types import FloatArray, IntArray
 
 
@@ -33,9 +33,12 @@ class Graph:
 
 def rounded(graph: Graph, flows: FloatArray, rests: FloatArray, rng: Rng) -> IntArray:
     """Round every row of flows down or up, balance exact, with these flows as the mean."""
-    found, coins = np.empty(flows.shape, np.int64), rng.random(flows.shape)
-    large = len(graph.balance) >= MANY_NODES
-    done = 0 if large else round_flows(*graph.arrays, flows, rests, coins, found)
+    found, done = np.empty(flows.shape, np.int64), 0
+    if len(graph.balance) >= MANY_NODES:
+        coins = rng.random(flows.shape)
+    else:
+        words, coins = words_and_uniforms(rng, flows.shape)
+        done = round_flows(*graph.arrays, flows, rests, words, coins, found)
     if 0 <= done < len(flows):
         done = round_with_care(done, *graph.arrays, flows, rests, coins, found)
     if done == NO_FLOW:

@@ -74,6 +74,24 @@ def estimate(
 
 
 @kernel
+def weigh_and_estimate(
+    a: IntArray,
+    seen: IntArray,
+    total: FloatArray,
+    x: FloatArray,
+    q: FloatArray,
+    played: FloatArray,
+    known: FloatArray,
+    g: FloatArray,
+    L: FloatArray,
+    error: FloatArray,
+) -> bool:
+    """Do both, in one call from Python: with few trials, a call takes as long as the work."""
+    weigh_reports(a, seen, played, known, g)
+    return estimate(a, seen, total, x, q, g, L, error)
+
+
+@kernel
 def strengthen(
     n: IntArray,
     g: FloatArray,
@@ -95,24 +113,49 @@ def strengthen(
 
 
 @kernel
-def average_all(
-    seen: IntArray, total: FloatArray, samples: FloatArray, sums: FloatArray, q: FloatArray
+def predict(
+    seen: IntArray,
+    total: FloatArray,
+    eta: float,
+    samples: FloatArray,
+    sums: FloatArray,
+    q: FloatArray,
 ) -> None:
-    """Least squares: q_i = (1/2 + sum of all samples seen) / (1 + number of samples seen)."""
+    """Least squares: q_i = (1/2 + sum of all samples seen) / (1 + number of samples seen).
+
+    Where samples are not counted, gradient descent: q_i += eta (k_i - q_i), where something was
+    seen.
+    """
+    least_squares = len(samples) > 0
     for k in range(q.shape[0]):
         for i in range(q.shape[1]):
-            samples[k, i] += seen[k, i]
-            sums[k, i] += total[k, i]
-            q[k, i] = (0.5 + sums[k, i]) / (1.0 + samples[k, i])
+            if least_squares:
+                samples[k, i] += seen[k, i]
+                sums[k, i] += total[k, i]
+                q[k, i] = (0.5 + sums[k, i]) / (1.0 + samples[k, i])
+            elif seen[k, i] >= 1:
+                q[k, i] += eta * (total[k, i] / seen[k, i] - q[k, i])
 
 
 @kernel
-def descend(seen: IntArray, total: FloatArray, eta: float, q: FloatArray) -> None:
-    """Gradient descent: q_i += eta (k_i - q_i), where something was seen."""
-    for k in range(q.shape[0]):
-        for i in range(q.shape[1]):
-            if seen[k, i] >= 1:
-                q[k, i] += eta * (total[k, i] / seen[k, i] - q[k, i])
+def strengthen_and_predict(
+    n: IntArray,
+    g: FloatArray,
+    a: IntArray,
+    seen: IntArray,
+    total: FloatArray,
+    x: FloatArray,
+    rest: FloatArray,
+    error: FloatArray,
+    eta: float,
+    beta2: FloatArray,
+    samples: FloatArray,
+    sums: FloatArray,
+    q: FloatArray,
+) -> None:
+    """Do both, in one call from Python."""
+    strengthen(n, g, a, x, rest, error, beta2)
+    predict(seen, total, eta, samples, sums, q)
 
 
 @kernel

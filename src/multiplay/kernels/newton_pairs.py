@@ -13,7 +13,6 @@ Near the minimiser a step has a term of second order too (Chebyshev's method): a
 one of r^3, not r^2, and two steps do what Newton's method does in three.
 """
 
-import math
 from typing import Any
 
 import numpy as np

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from multiplay.kernels.conservation import NEGLIGIBLE, add, carry
-from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, pushed, settle
+from multiplay.kernels.cycles import cancel_short_cycles, push_cycle, settle
 from multiplay.kernels.jit import borrowed, kernel, part, subroutine
+from multiplay.kernels.random import Generators, fill_uniform
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 SELDOM = 1e-9  # a mean that no run is long enough to see
 BIAS = 1e-4  # of a mean, relative to itself, that no run is long enough to notice
 MANY_NODES = 600  # from which a walk closes cycles that are long
-NO_FLOW = -1
+ROUNDED, WITH_CARE, NO_FLOW = 1, 0, -1
 LITTLE = 1e-3  # units, or parts of what BIAS allows: what an arc may have to carry
 
 
@@ -35,15 +36,19 @@ def round_flows(
     incident: IntArray,
     x: FloatArray,
     rest: FloatArray,
+    generators: Generators,
     coins: FloatArray,
     flows: IntArray,
 ) -> Any:
     """Round every row of ``x`` (trials, arcs) into ``flows``, with one coin for each push.
 
-    ``rest`` is n - x. The arcs at node v are ``incident[first[v]:first[v + 1]]``. Each arc is
-    rounded down or up, and stays in [0, n]. Returns how many rows are done: all of them; or those
-    before one that needs ``round_with_care``, which most programs never compile; or NO_FLOW.
+    The coins are drawn first, unless there are no generators. ``rest`` is n - x. The arcs at node v
+    are ``incident[first[v]:first[v + 1]]``. Each arc is rounded down or up, and stays in [0, n].
+    Returns how many rows are done: all of them; or those before one that needs
+    ``round_with_care``, which most programs never compile; or NO_FLOW.
     """
+    if len(generators) > 0:
+        fill_uniform(generators, coins)
     fraction, need = np.empty(len(tail)), np.empty(len(balance), dtype=np.int64)
     missing, walk = np.empty((2, len(balance))), new_walk(len(balance))
     return round_within(
@@ -79,16 +84,17 @@ def round_within(
     walk = cursor, borrowed(path), borrowed(path_arc), borrowed(along), borrowed(position)
     two_columns = pairs_of_arcs(tail, head, len(balance) - 2)
     for k in range(len(x)):
+        if two_columns:
+            found = round_pairs(balance, x[k], rest[k], coins[k], flows[k], fraction)
+            if found != ROUNDED:
+                return NO_FLOW if found == NO_FLOW else k
+            continue
         off = round_down(tail, head, balance, x[k], flows[k], fraction, need, missing)
         if matters(off, x[k], rest[k]):
             return k
-        if two_columns:
-            is_flow = walk_pairs(coins[k], fraction, flows[k], need, cursor)
-        else:
-            is_flow = walk_cycles(
-                tail, head, first, incident, coins[k], 0, fraction, flows[k], need, walk
-            )
-        if not is_flow:
+        if not walk_cycles(
+            tail, head, first, incident, coins[k], 0, fraction, flows[k], need, walk
+        ):
             return NO_FLOW
     return len(x)
 
@@ -219,116 +225,61 @@ def pairs_of_arcs(tail: IntArray, head: IntArray, rows: int) -> Any:
 
 
 @part
-def walk_pairs(
-    coins: FloatArray, fraction: FloatArray, flow: IntArray, need: IntArray, cursor: IntArray
-) -> Any:
-    """Do what ``walk_cycles`` does, step by step, where arcs are ``pairs_of_arcs``.
-
-    The walk can only go from row r to a column, to row j, to the other column, and from there to a
-    row i that closes a cycle: it is r, or has a second fractional arc. So its length tells it all.
-    """
-    rows, pushes = len(need) - 2, 0
-    for column in range(2):
-        cursor[column, 0], cursor[column, 1] = 0, 1
-    for r in range(rows):
-        length, column, j = 0, 0, 0
-        while True:
-            if length == 0:
-                column = 0 if fraction[2 * r] > 0.0 else 1
-                if fraction[2 * r + column] == 0.0:
-                    break
-            other = 1 - column
-            if length <= 1:
-                j = fractional_row(column, r, rows, fraction, cursor)
-                if j == rows:
-                    if not decide(r, column, -need[rows + column], fraction, flow, need):
-                        return False
-                    length = 0
-                    continue
-            if length <= 2 and fraction[2 * j + other] == 0.0:
-                if not decide(j, column, need[j], fraction, flow, need):
-                    return False
-                length = 1
-                continue
-            i = fractional_row(other, j, rows, fraction, cursor)
-            if i == rows:
-                if not decide(j, other, -need[rows + other], fraction, flow, need):
-                    return False
-                length = 2
-            elif fraction[2 * i + column] == 0.0:
-                if not decide(i, other, need[i], fraction, flow, need):
-                    return False
-                length = 3
-            else:
-                push_pairs(i, j, column, coins[pushes], fraction, flow, need)
-                pushes += 1
-                length = 2 if fraction[2 * j + other] == 0.0 else 3
-                length = 1 if fraction[2 * j + column] == 0.0 else length
-                length = 0 if fraction[2 * r + column] == 0.0 else length
-    return balanced(need)
-
-
-@part
-def fractional_row(
-    column: int, entered: int, rows: int, fraction: FloatArray, cursor: IntArray
-) -> Any:
-    """Return a row with a fractional arc to a column, other than ``entered``, or ``rows``."""
-    c, s = cursor[column, 0], cursor[column, 1]  # as in ``fractional_arc``
-    while c < rows and fraction[2 * c + column] == 0.0:
-        c += 1
-    s = max(s, c + 1)
-    while s < rows and fraction[2 * s + column] == 0.0:
-        s += 1
-    cursor[column, 0], cursor[column, 1] = c, s
-    return c if c != entered else s
-
-
-@part
-def decide(
-    row: int, column: int, value: int, fraction: FloatArray, flow: IntArray, need: IntArray
-) -> Any:
-    """Round a leaf arc as conservation demands; say whether that is down or up."""
-    fraction[2 * row + column] = 0.0
-    flow[2 * row + column] += value
-    need[row] -= value
-    need[len(need) - 2 + column] += value
-    return value in (0, 1)
-
-
-@part
-def push_pairs(
-    i: int,
-    j: int,
-    column: int,
-    coin: float,
-    fraction: FloatArray,
+def round_pairs(
+    balance: IntArray,
+    x: FloatArray,
+    rest: FloatArray,
+    coins: FloatArray,
     flow: IntArray,
-    need: IntArray,
-) -> None:
-    """Push row i to the column and row j to the other one, or back; take out what settles."""
-    other = 1 - column
-    rise_i, fall_i = fraction[2 * i + column], fraction[2 * i + other]
-    fall_j, rise_j = fraction[2 * j + column], fraction[2 * j + other]
-    alpha = min(min(1.0 - rise_i, fall_i), min(fall_j, 1.0 - rise_j))
-    beta = min(min(rise_i, 1.0 - fall_i), min(1.0 - fall_j, rise_j))
-    ahead = coin * (alpha + beta) < beta
-    delta = alpha if ahead else beta
-    settle_pair(i, column, pushed(rise_i, ahead, delta), fraction, flow, need)
-    settle_pair(i, other, pushed(fall_i, not ahead, delta), fraction, flow, need)
-    settle_pair(j, column, pushed(fall_j, not ahead, delta), fraction, flow, need)
-    settle_pair(j, other, pushed(rise_j, ahead, delta), fraction, flow, need)
+    fraction: FloatArray,
+) -> Any:
+    """Round a row of ``x`` where arcs are ``pairs_of_arcs``; return ROUNDED, WITH_CARE or NO_FLOW.
 
-
-@part
-def settle_pair(
-    row: int, column: int, moved: float, fraction: FloatArray, flow: IntArray, need: IntArray
-) -> None:
-    """Give an arc its fraction, and take it out if it has become integral."""
-    full = moved == 1.0
-    fraction[2 * row + column] = 0.0 if full else moved
-    flow[2 * row + column] += full
-    need[row] -= full
-    need[len(need) - 2 + column] += full
+    The cycles of ``walk_cycles`` join two nodes, the first that is fractional and the next: each
+    push moves as much to one column as to the other, so the fractions of the arcs 2i tell it all.
+    """
+    rows, off = len(balance) - 2, 0.0
+    need_0, need_1, parts_0, parts_1 = -balance[rows], -balance[rows + 1], 0.0, 0.0
+    for i in range(rows):
+        down_0, down_1 = np.int64(np.floor(x[2 * i])), np.int64(np.floor(x[2 * i + 1]))
+        part_0, part_1 = x[2 * i] - down_0, x[2 * i + 1] - down_1
+        off = max(off, abs((balance[i] - down_0 - down_1) - (part_0 + part_1)))
+        flow[2 * i], flow[2 * i + 1], fraction[i] = down_0, down_1, part_0
+        need_0 -= down_0
+        need_1 -= down_1
+        parts_0 += part_0
+        parts_1 += part_1
+    if matters(max(off, abs(need_0 - parts_0), abs(need_1 - parts_1)), x, rest):
+        return WITH_CARE
+    first, f, pushes = -1, 0.0, 0  # the first fractional node, and its fraction
+    for j in range(rows):
+        h = fraction[j]
+        if h == 0.0:
+            continue
+        if first < 0:
+            first, f = j, h
+            continue
+        alpha, beta = min(1.0 - f, h), min(f, 1.0 - h)
+        ahead = coins[pushes] * (alpha + beta) < beta  # whether f rises by alpha, or falls by beta
+        pushes += 1
+        settled = (1.0 - f <= h) if ahead else (f <= 1.0 - h)  # whether f ends the push, or h
+        full = settled == ahead  # whether it ends at 1, or at 0
+        flow[2 * (first if settled else j)] += full
+        need_0 -= full
+        f += h - full
+        first = j if settled else first
+        first = first if f > 0.0 else -1
+    if first >= 0:
+        flow[2 * first] += need_0
+        need_0 -= need_0 == 1
+    if need_0 != 0:
+        return NO_FLOW
+    for i in range(rows):
+        value = balance[i] - flow[2 * i] - flow[2 * i + 1]
+        if value < 0 or value > 1:
+            return NO_FLOW
+        flow[2 * i + 1] += value
+    return ROUNDED
 
 
 @part

@@ -10,7 +10,7 @@ from multiplay.feedback import Feedback
 from multiplay.hull import Hull, LiftedHull, Regulariser
 from multiplay.kernels import ftrl as kernels
 from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
-from multiplay.policies.missing import report_counts, report_weights
+from multiplay.policies.missing import counts_reports, report_counts, report_weights
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -142,9 +142,15 @@ class FTRL(Policy):
         q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
         if not x.shape == q.shape == L.shape:
             x, q = (np.broadcast_to(array, L.shape).copy() for array in (x, q))
-        error = np.empty(L.shape)
-        g = report_weights(state, feedback)
-        if kernels.estimate(feedback.count, feedback.seen, total, x, q, g, L, error):
+        error, report = np.empty(L.shape), (feedback.count, feedback.seen, total, x, q)
+        if counts_reports(state):
+            g = np.empty(L.shape)
+            counts = state["played"], state["seen"]
+            weighted = kernels.weigh_and_estimate(*report, *counts, g, L, error)
+        else:
+            g = report_weights(state, feedback)
+            weighted = kernels.estimate(*report, g, L, error)
+        if weighted:
             self.fill(state, play, feedback, q, g)
         if actions.offset is not None:
             state["L"] += actions.offset

@@ -9,8 +9,7 @@ from multiplay._support.checks import is_list, is_number, true_or_false
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.kernels import ftrl as kernels
-from multiplay.policies.base import Play, arm_totals
+from multiplay.policies.base import Play
 from multiplay.policies.logbarrier import LogBarrier
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -196,14 +195,6 @@ class GenLBINFV(LogBarrier):
         super().learn(actions, state, play, feedback, error)
         if "t" in state:
             state["t"] += 1
-
-    def predict(self, state: Arrays, feedback: Feedback) -> None:
-        """Predict by step 5: by least squares or gradient descent."""
-        if self.prediction == "gd":
-            super().predict(state, feedback)
-            return
-        samples, total = state["samples"], arm_totals(feedback, state["q"])
-        kernels.average_all(feedback.seen, total, samples, state["sum"], state["q"])
 
     @property
     def fractions(self) -> tuple[float, ...]:

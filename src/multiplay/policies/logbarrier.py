@@ -16,9 +16,11 @@ from multiplay.policies.ftrl import FTRL
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
+NOT_COUNTED = np.zeros((0, 0))  # samples, where a policy does not keep them
+
 
 class LogBarrier(FTRL):
-    r"""Base class of GenLBINFV and LBINF: the barrier, its weights, and gradient descent.
+    r"""Base class of GenLBINFV and LBINF: the barrier, its weights, and predictions.
 
     With :math:`\gamma = \log T`, or what a subclass has in its place, and :math:`u = x_i / n_i`,
     steps 1, 4 and 5 have
@@ -31,7 +33,9 @@ class LogBarrier(FTRL):
             \min\Bigl\{1, \frac{2 (1 - u)}{u^2 \gamma}\Bigr\}, \\
         q_i &\leftarrow q_i + \eta (k_i - q_i),
 
-    the last of these, gradient descent, where arm i was played.
+    the last of these, gradient descent, where arm i was played; or least squares,
+    :math:`q_i = (1/2 + S_i) / (1 + N_i)`, if the state has samples :math:`N` and their sums
+    :math:`S`.
 
     A subclass is a dataclass with the settings below, and its ``start`` adds q and beta2.
     """
@@ -88,23 +92,20 @@ class LogBarrier(FTRL):
         feedback: Feedback,
         error: FloatArray,
     ) -> None:
-        """Learn by steps 4 and 5."""
+        """Learn by steps 4 and 5; the newest q is not that of a late play."""
         memo = play.memo
         g = memo["g"] if "g" in memo else self.gamma(state)
-        kernels.strengthen(
-            *(actions._n, g, feedback.count),
-            *(memo["x"], memo["rest"], error, state["beta2"]),
+        kernels.strengthen_and_predict(
+            *(actions._n, g, feedback.count, feedback.seen, feedback.total),
+            *(memo["x"], memo["rest"], error, float(self.eta), state["beta2"]),
+            *(state.get("samples", NOT_COUNTED), state.get("sum", NOT_COUNTED), state["q"]),
         )
-        self.predict(state, feedback)
-
-    def predict(self, state: Arrays, feedback: Feedback) -> None:
-        """Predict by step 5, from the newest q, which is not that of a late play."""
-        q = state["q"]
-        kernels.descend(feedback.seen, arm_totals(feedback, q), float(self.eta), q)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Learn by step 5 only."""
-        self.predict(state, feedback)
+        q, total = state["q"], arm_totals(feedback, state["q"])
+        samples, sums = state.get("samples", NOT_COUNTED), state.get("sum", NOT_COUNTED)
+        kernels.predict(feedback.seen, total, float(self.eta), samples, sums, q)
 
     def believed(self, state: Arrays) -> FloatArray:
         """Return q."""

@@ -28,6 +28,7 @@ from multiplay.beliefs.restart import Restart
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
+from multiplay.kernels.jit import digest_of_kernels
 from multiplay.learner import features, snapshot
 from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
@@ -358,17 +359,17 @@ def explored(record: Record) -> bool | None:
 
 
 def signed(record: Record, by: str | None) -> Record:
-    """Return a record with its author, and the version and processor that wrote it."""
+    """Return a record with its author, and what wrote it."""
     marks = {WITH: writer()} if by is None else {BY: by, WITH: writer()}
     return Record({**record.header, **marks}, record.arrays)
 
 
 @cache
 def writer() -> str:
-    """Return the version and the processor of this process: they determine the bits of plays."""
+    """Return version, processor and a digest of the kernels: they determine the bits of plays."""
     from llvmlite import binding  # kernels are compiled for the processor that it names
 
-    return f"{__version__} {binding.get_host_cpu_name()}"
+    return f"{__version__} {binding.get_host_cpu_name()} {digest_of_kernels()[:12]}"
 
 
 def requested(record: Record, request: Request, **more: Any) -> Record:

@@ -815,7 +815,7 @@ def _different_solvers(first: Record) -> tuple[str, str] | None:
 
 
 def _is_own(record: Record) -> bool:
-    """Return whether this version wrote a record, on the same kind of processor."""
+    """Return whether the same kernels wrote a record, on the same kind of processor."""
     return bool(record.header.get(entry_codec.WITH) == entry_codec.writer())
 
 

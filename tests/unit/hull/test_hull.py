@@ -10,6 +10,7 @@ from scipy import stats
 from multiplay import Transport
 from multiplay.hull import Regulariser, TransportHull
 from multiplay.kernels import newton, rounding
+from multiplay.random import NO_WORDS
 from multiplay.testing import optimality_gap
 from multiplay.testing.strategies import random_transport, transports
 from multiplay.types import Arrays, FloatArray
@@ -121,17 +122,19 @@ def test_steps_of_many_arms_do_not_read_memory_that_was_freed(rows: int, cols: i
     assert kkt_residual(plans, costs[0], beta[0], point) < 1e-9
 
 
+def two_columns(rows: int, units: int, rng: np.random.Generator) -> Transport:
+    """Return plans with two columns, and suppliers of one unit or of up to ``units``."""
+    supply = np.ones(rows, dtype=int) if units == 1 else rng.integers(0, units, rows) + 1
+    return Transport(supply, [1, supply.sum() - 1] if rows == 2 else [2, supply.sum() - 2])
+
+
 @pytest.mark.parametrize("rows", [2, 3, 10, 25])
 @pytest.mark.parametrize("units", [1, 30])
 def test_two_columns_give_the_point_of_any_number_of_columns(rows: int, units: int) -> None:
     rng, trials = np.random.default_rng(rows + units), 50
-    supply = np.ones(rows, dtype=int) if units == 1 else rng.integers(0, units, rows) + 1
-    plans = Transport(supply, [1, supply.sum() - 1] if rows == 2 else [2, supply.sum() - 2])
-    hull, pairs = plans.hull, rounding.pairs_of_arcs
+    plans = two_columns(rows, units, rng)
+    hull, point = plans.hull, plans.hull.start(trials)
     assert isinstance(hull, TransportHull)
-    assert pairs(hull.graph.tail, hull.graph.head, rows)
-    assert not pairs(hull.graph.tail[::-1].copy(), hull.graph.head, rows)
-    point = hull.start(trials)
     for t in range(20):
         costs, beta = t * rng.random((trials, plans.d)), 1 + rng.random((trials, plans.d))
         other = {name: array.copy() for name, array in point.items()}
@@ -140,13 +143,82 @@ def test_two_columns_give_the_point_of_any_number_of_columns(rows: int, units: i
         point = hull.minimise(costs, beta, regulariser(trials), point)
         for name in hull.point:
             assert np.allclose(point[name], other[name], rtol=1e-10, atol=0), name
-        coins = rng.random(costs.shape)
-        flows, slowly = np.empty((2, *costs.shape), dtype=np.int64)
-        x, rest = point["x"], point["rest"]
-        assert rounding.round_flows(*hull.graph.arrays, x, rest, coins, flows) == trials
-        # walks along any graph
-        assert rounding.round_with_care(0, *hull.graph.arrays, x, rest, coins, slowly) == trials
-        assert np.array_equal(flows, slowly)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    weights=st.tuples(*[st.floats(0.1, 10)] * 2, *[st.sampled_from([0.0, 0.5, 20.0])] * 2),
+    scale=st.sampled_from([0.0, 1.0, 1e3, 1e6, 1e9]),
+)
+def test_two_columns_give_the_point_for_every_regulariser_from_any_start(
+    seed: int, weights: tuple[float, float, float, float], scale: float
+) -> None:
+    """The start is the minimiser of other costs of any size: steps are long."""
+    rng = np.random.default_rng(seed)
+    plans = two_columns(int(rng.integers(2, 8)), int(rng.choice([1, 5, 1000])), rng)
+    hull, one = plans.hull, [np.full(1, weight) for weight in weights]
+    assert isinstance(hull, TransportHull)
+    before, costs = 10.0 ** rng.integers(0, 8) * rng.normal(size=(2, 1, plans.d))
+    costs *= scale / abs(costs).max()
+    beta, phi = rng.exponential(size=(1, plans.d)) + 0.1, Regulariser(*one)
+    start = hull.minimise(before, beta, phi, hull.start(1))
+    point = hull.minimise(costs, beta, phi, start)
+    other = hull.start(1)
+    given = hull.free, hull.sums, hull.n, costs, beta, phi.phi
+    assert newton.minimise(*given, *other.values())
+    for name in ("x", "rest"):
+        assert np.allclose(point[name], other[name], rtol=1e-8, atol=0), name
+
+
+def rounded_pairs(x: FloatArray, coins: FloatArray) -> list[int]:
+    """Round fractions in [0, 1] with an integer sum, two at a time: a slow twin."""
+    left = {i: part for i, part in enumerate(x.tolist()) if part > 0}
+    flow, tosses = [0] * len(x), iter(coins.tolist())
+    while len(left) > 1:
+        (i, f), (j, h) = list(left.items())[:2]
+        up, down = min(1 - f, h), min(f, 1 - h)
+        change = up if next(tosses) * (up + down) < down else -down
+        left[i], left[j] = f + change, h - change
+        for k in (i, j):
+            if min(left[k], 1 - left[k]) < 1e-12:
+                flow[k] = round(left.pop(k))
+    for i, part in left.items():
+        flow[i] = round(part)
+    return flow
+
+
+@pytest.mark.parametrize("rows", [2, 3, 10, 25])
+@pytest.mark.parametrize("units", [1, 30])
+def test_two_columns_are_rounded_two_rows_at_a_time(rows: int, units: int) -> None:
+    rng, trials = np.random.default_rng(rows + units), 200
+    plans = two_columns(rows, units, rng)
+    hull, pairs = plans.hull, rounding.pairs_of_arcs
+    assert isinstance(hull, TransportHull)
+    assert pairs(hull.graph.tail, hull.graph.head, rows)
+    assert not pairs(hull.graph.tail[::-1].copy(), hull.graph.head, rows)
+    costs = 3 * rng.normal(size=(trials, plans.d))
+    point = hull.minimise(costs, np.ones_like(costs), regulariser(trials), hull.start(trials))
+    x, rest, coins = point["x"], point["rest"], rng.random(costs.shape)
+    flows = np.empty(costs.shape, dtype=np.int64)
+    assert rounding.round_flows(*hull.graph.arrays, x, rest, NO_WORDS, coins, flows) == trials
+    assert plans.contains(flows).all()
+    assert (abs(flows - x) < 1).all()
+    first = x[:, ::2]
+    slowly = [rounded_pairs(*row) for row in zip(first - np.floor(first), coins, strict=True)]
+    assert np.array_equal(flows[:, ::2] - np.floor(first), slowly)
+
+
+@pytest.mark.parametrize("rows", [10, 25])
+def test_rounding_of_many_pairs_has_mean_x(rows: int) -> None:
+    """Each arm is floor(x) or ceil(x): a binomial test for every row, at level 1e-6 in all."""
+    draws, rng = 20_000, np.random.default_rng(rows)
+    plans = Transport(np.ones(rows, dtype=int), [rows // 3, rows - rows // 3])
+    costs = 5 * rng.normal(size=(1, plans.d))
+    point = plans.hull.minimise(costs, np.ones_like(costs), regulariser(1), plans.hull.start(1))
+    many = {name: np.repeat(array, draws, axis=0) for name, array in point.items()}
+    ups = plans.hull.draw(many, rng).sum(axis=0)
+    for up, fraction in zip(ups[::2], point["x"][0, ::2], strict=True):
+        assert stats.binomtest(int(up), draws, fraction).pvalue > 1e-6 / rows
 
 
 def test_kernel_reports_what_does_not_converge() -> None:

@@ -123,7 +123,7 @@ class FTRL(Policy):
         """Return the x of step 1, as a point of the hull."""
         hull = actions.hull
         warm = warm_start(hull, state)
-        if isinstance(hull, LiftedHull):
+        if type(hull) is LiftedHull:  # in every round: isinstance asks the metaclass
             if "known" not in state:
                 expected = "a learner whose usual set has known costs of helpers too"
                 hint = "Create the learner with this set, or use BootstrapCTS."
@@ -142,14 +142,15 @@ class FTRL(Policy):
         q = play.memo["q"] if "q" in play.memo else self.expected(actions, state)
         if not x.shape == q.shape == L.shape:
             x, q = (np.broadcast_to(array, L.shape).copy() for array in (x, q))
-        error, report = np.empty(L.shape), (feedback.count, feedback.seen, total, x, q)
+        count, seen, error = feedback.count, feedback.seen, np.empty(L.shape)
         if counts_reports(state):
-            g = np.empty(L.shape)
-            counts = state["played"], state["seen"]
-            weighted = kernels.weigh_and_estimate(*report, *counts, g, L, error)
+            g, played, known = np.empty(L.shape), state["played"], state["seen"]
+            weighted = kernels.weigh_and_estimate(
+                count, seen, total, x, q, played, known, g, L, error
+            )
         else:
             g = report_weights(state, feedback)
-            weighted = kernels.estimate(*report, g, L, error)
+            weighted = kernels.estimate(count, seen, total, x, q, g, L, error)
         if weighted:
             self.fill(state, play, feedback, q, g)
         if actions.offset is not None:
@@ -181,8 +182,5 @@ class FTRL(Policy):
 
 
 def warm_start(hull: Hull, state: Arrays) -> Arrays:
-    """Return the last minimiser, or a point of the interior if it is missing."""
-    try:
-        return {name: state[name] for name in hull.point}
-    except KeyError:
-        return hull.start(len(state["L"]))
+    """Return entries with the last minimiser, or a point of the interior if it is missing."""
+    return state if all(map(state.__contains__, hull.point)) else hull.start(len(state["L"]))

@@ -96,9 +96,19 @@ class LogBarrier(FTRL):
         memo = play.memo
         g = memo["g"] if "g" in memo else self.gamma(state)
         kernels.strengthen_and_predict(
-            *(actions._n, g, feedback.count, feedback.seen, feedback.total),
-            *(memo["x"], memo["rest"], error, float(self.eta), state["beta2"]),
-            *(state.get("samples", NOT_COUNTED), state.get("sum", NOT_COUNTED), state["q"]),
+            actions._n,
+            g,
+            feedback.count,
+            feedback.seen,
+            feedback.total,
+            memo["x"],
+            memo["rest"],
+            error,
+            float(self.eta),
+            state["beta2"],
+            state.get("samples", NOT_COUNTED),
+            state.get("sum", NOT_COUNTED),
+            state["q"],
         )
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:

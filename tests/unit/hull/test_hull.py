@@ -156,11 +156,12 @@ def test_two_columns_give_the_point_for_every_regulariser_from_any_start(
     """The start is the minimiser of other costs of any size: steps are long."""
     rng = np.random.default_rng(seed)
     plans = two_columns(int(rng.integers(2, 8)), int(rng.choice([1, 5, 1000])), rng)
-    hull, one = plans.hull, [np.full(1, weight) for weight in weights]
+    hull, shape = plans.hull, (1, plans.d) if rng.random() < 0.5 else (1,)
     assert isinstance(hull, TransportHull)
+    parts = [weight * rng.uniform(0.5, 2, shape) for weight in weights]  # of each arm, or of all
     before, costs = 10.0 ** rng.integers(0, 8) * rng.normal(size=(2, 1, plans.d))
     costs *= scale / abs(costs).max()
-    beta, phi = rng.exponential(size=(1, plans.d)) + 0.1, Regulariser(*one)
+    beta, phi = rng.exponential(size=(1, plans.d)) + 0.1, Regulariser(*parts)
     start = hull.minimise(before, beta, phi, hull.start(1))
     point = hull.minimise(costs, beta, phi, start)
     other = hull.start(1)

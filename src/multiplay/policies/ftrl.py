@@ -182,5 +182,8 @@ class FTRL(Policy):
 
 
 def warm_start(hull: Hull, state: Arrays) -> Arrays:
-    """Return entries with the last minimiser, or a point of the interior if it is missing."""
-    return state if all(map(state.__contains__, hull.point)) else hull.start(len(state["L"]))
+    """Return the last minimiser, or a point of the interior if it is missing."""
+    try:
+        return {name: state[name] for name in hull.point}
+    except KeyError:
+        return hull.start(len(state["L"]))

@@ -52,7 +52,8 @@ async def replace(request: Request) -> Response:
 
 
 async def wait(request: Request) -> Response:
-    """Respond only when the service stops already."""
+    """Read the body, and respond only when the service stops already."""
+    await request.body()
     await request.app.state.stopping.wait()
     await asyncio.sleep(0.3)
     return JSONResponse("done")

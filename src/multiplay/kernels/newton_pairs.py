@@ -40,7 +40,7 @@ def minimise_pairs(
 ) -> Any:
     """Do what ``newton.minimise`` does, where ``arm`` has two columns."""
     rows = len(arm)
-    pairs, numbers = np.empty((rows, 6)), np.empty((12, rows))
+    pairs, numbers = np.empty((rows, 5)), np.empty((12, rows))
     return minimise_within(arm, sums, n, c, beta, phi, x, rest, dual, pairs, numbers)
 
 
@@ -69,7 +69,7 @@ def minimise_within(
     for i in range(rows):
         n_0, n_1 = n[arm[i, 0]], n[arm[i, 1]]
         pairs[i, 0], pairs[i, 1], pairs[i, 2] = sums[i] - n_1, n_0, 1.0 / n_0
-        pairs[i, 3], pairs[i, 4], pairs[i, 5] = sums[i] - n_0, n_1, 1.0 / n_1
+        pairs[i, 3], pairs[i, 4] = sums[i] - n_0, 1.0 / n_1
     for k in range(len(x)):
         f, level = phi[k], dual[k, rows] - dual[k, rows + 1]
         for i in range(rows):
@@ -82,7 +82,7 @@ def minimise_within(
             inner, pull, weights, whole, parts = 0.0, 0.0, 0.0, 0.0, 0.0
             for i in range(rows):
                 low_0, n_0, share_0 = pairs[i, 0], pairs[i, 1], pairs[i, 2]
-                low_1, share_1, down, up = pairs[i, 3], pairs[i, 5], below[i], above[i]
+                low_1, share_1, down, up = pairs[i, 3], pairs[i, 4], below[i], above[i]
                 g_0, h_0, t_0 = derivatives(f, arm[i, 0], beta_0[i], share_0, low_0 + down, up)
                 g_1, h_1, t_1 = derivatives(f, arm[i, 1], beta_1[i], share_1, low_1 + up, down)
                 g, w = (cost[i] - level) + (g_0 - g_1), 1.0 / (h_0 + h_1)

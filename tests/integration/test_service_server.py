@@ -46,7 +46,7 @@ class Service:
     """A service in a process of its own, and its log."""
 
     def __init__(self, folder: Path, settings: Settings, factory: str) -> None:
-        self.log_file = folder / "log"
+        self.settings, self.log_file = settings, folder / "log"
         environment = os.environ | {VARIABLE: settings.to_text(), "TMPDIR": str(folder)}
         environment["TINY_SERVICE"] = factory
         with self.log_file.open("wb") as log:
@@ -85,6 +85,13 @@ class Service:
             for line in lines:
                 line.sendall(request.encode())
             return [int(everything(line).split(b"\r\n")[-1]) for line in lines]
+
+    def all_workers(self) -> set[int]:
+        """Return all workers, when all have started."""
+        started = set[int]()
+        while len(started) < self.settings.workers:
+            started.update(self.workers())
+        return started
 
     def log(self) -> list[dict[str, Any]]:
         """Return the lines that are written; the last may be on its way."""
@@ -133,6 +140,14 @@ def everything(line: socket.socket) -> bytes:
     while part := line.recv(2**16):
         parts.append(part)
     return b"".join(parts)
+
+
+def request_wait(line: socket.socket) -> None:
+    """Send a request that is answered when the service stops; return when it is being handled."""
+    expects = "Host: localhost\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
+    line.sendall(f"GET {PLACE}/wait HTTP/1.1\r\n{expects}".encode())
+    assert line.recv(2**16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    line.sendall(b"x")
 
 
 def is_refused(service: Service) -> bool:
@@ -598,13 +613,8 @@ def test_what_is_being_answered_is_answered_before_it_stops(
 ) -> None:
     workers = 1 if number == signal.SIGTERM else 2
     with service(tmp_path, workers=workers) as running, running.connect() as pending:
-        started = set[int]()
-        while len(started) < workers:  # one that starts would show the interrupt of an import
-            started.update(running.workers())
-        expects = "Host: localhost\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
-        pending.sendall(f"GET {PLACE}/wait HTTP/1.1\r\n{expects}".encode())
-        assert pending.recv(2**16) == b"HTTP/1.1 100 Continue\r\n\r\n"  # it is being handled
-        pending.sendall(b"x")
+        running.all_workers()  # one that starts would show the interrupt of an import
+        request_wait(pending)
         idle = running.connect()
         with running.client.stream("GET", f"{PLACE}/events") as stream:
             lines = stream.iter_lines()
@@ -622,6 +632,22 @@ def test_what_is_being_answered_is_answered_before_it_stops(
         assert {line["level"] for line in running.log()} == {"info"}
         wait_until(lambda: not alive(running.process.pid))
         assert not list(tmp_path.glob(f"{PREFIX}*"))
+
+
+def test_workers_answer_when_an_interrupt_follows_the_signal_of_the_parent(tmp_path: Path) -> None:
+    with service(tmp_path, workers=2) as running, running.connect() as pending:
+        workers = running.all_workers()
+        request_wait(pending)
+        with running.client.stream("GET", f"{PLACE}/events") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "data: first"
+            for worker in workers:
+                os.kill(worker, signal.SIGTERM)
+            assert "data: last" in list(lines)  # the signal is handled
+        for worker in workers:
+            with suppress(ProcessLookupError):  # it has ended
+                os.kill(worker, signal.SIGINT)
+        assert everything(pending).endswith(b'"done"')
 
 
 def test_workers_that_end_at_the_signal_are_not_replaced(

@@ -69,14 +69,23 @@ def stopping_on_signals(event: asyncio.Event) -> Iterator[None]:
 
 @contextmanager
 def signals_handled(act: Callable[[], object]) -> Iterator[None]:
-    """Call a function when a signal to stop arrives, before the handler that is installed."""
+    """Call a function when a signal to stop arrives, before the handler that is installed.
+
+    A terminal interrupts a worker and its parent, which terminates the worker: either signal can
+    arrive first. uvicorn drops open requests at an interrupt that is not the first signal, so the
+    first interrupt of a worker is handled as SIGTERM.
+    """
     before = {one: signal.getsignal(one) for one in STOPS}
+    is_worker = multiprocessing.parent_process() is not None
+    first = {signal.SIGINT: signal.SIGTERM} if is_worker else {}
 
     def handle(number: int, frame: FrameType | None) -> None:
         act()
-        handler = before[signal.Signals(number)]
+        received = signal.Signals(number)
+        passed_on = first.pop(received, received)
+        handler = before[passed_on]
         if callable(handler):
-            handler(number, frame)
+            handler(passed_on, frame)
 
     for one in STOPS:
         signal.signal(one, handle)

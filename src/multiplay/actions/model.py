@@ -201,9 +201,13 @@ class Model(ActionSet, vectorised=True):
         self.has_known = self.extra or self.offset is not None or bool(self.constant)
         with deadline.status_line(f"reading a model of {len(lower)} columns"):
             self._check_not_negative()
-            self.n = self._most() if n is None else checked_most(n, self.d)
+            if n is None:
+                self.n = self._most()
+                self._check_known_costs_are_bounded()
+            else:
+                self.n = checked_most(n, self._program.upper[place])
         # tighter bounds: every action is within them
-        self._program.lower[place] = np.maximum(np.ceil(self._program.lower[place]), 0.0)
+        self._program.lower[place] = np.maximum(self._program.lower[place], 0.0)
         self._program.upper[place] = self.n
 
     def __repr__(self) -> str:
@@ -265,7 +269,7 @@ class Model(ActionSet, vectorised=True):
         return cost + self.known(a) * self._scale if self.extra else cost
 
     def _height(self, action: FloatArray) -> float:
-        if not whole_box(action, self.n):
+        if not self._in_box(action):
             return math.nan
         key = action.astype(np.int64).tobytes()
         if key not in self._heights:
@@ -411,7 +415,7 @@ class Model(ActionSet, vectorised=True):
     def contains(self, action: ArrayLike) -> BoolArray:
         """Return whether vectors are settings of the arms that some setting of helpers allows."""
         a = with_last_axis("action", action, self.d)
-        inside = np.atleast_1d(whole_box(a, self.n)).ravel()
+        inside = np.atleast_1d(self._in_box(a)).ravel()
         rows = a.reshape(-1, self.d)[inside]
         inside[inside] = [self._holds(row) for row in rows]
         answer: BoolArray = inside.reshape(a.shape[:-1])
@@ -424,7 +428,13 @@ class Model(ActionSet, vectorised=True):
             return not math.isnan(self._height(action))
         x = np.empty(self.d)
         x[self._place] = action
-        return self._program.broken(x, WHOLE) is None and bool((x >= self._program.lower).all())
+        return self._program.broken(x, WHOLE) is None
+
+    def _in_box(self, action: FloatArray) -> BoolArray:
+        """Return whether vectors are whole numbers within the bounds of the arms."""
+        enough = (action >= self._program.lower[self._place]).all(axis=-1)
+        inside: BoolArray = enough & whole_box(action, self.n)
+        return inside
 
     @cached_property
     def hull(self) -> Hull:
@@ -495,7 +505,7 @@ class Model(ActionSet, vectorised=True):
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
         """Change the bounds of the columns of the arms."""
-        low = np.where(fixed >= 0, fixed, self._program.lower[self._place])
+        low = np.maximum(fixed, self._program.lower[self._place])
         high = np.where(fixed >= 0, fixed, most).astype(float)
         columns = dict(self.columns)
         for name, bound in (("lower", low), ("upper", high)):
@@ -563,9 +573,26 @@ class Model(ActionSet, vectorised=True):
                     "Use two columns for units in both directions.",
                 )
 
+    def _check_known_costs_are_bounded(self) -> None:
+        """Raise ``InvalidInput`` if helpers can make the best value of an action infinite."""
+        costs = self.sign * self._helper_cost
+        ends = np.where(costs > 0, self._program.lower, self._program.upper)
+        if np.isfinite(ends[costs != 0]).all():
+            return
+        # a program that has a point is bounded if and only if its relaxation is
+        relaxed = self._program._replace(integer=np.zeros_like(self._program.integer))
+        if relaxed.solve(costs, deadline.left()).status is Status.UNBOUNDED:
+            free = int(np.flatnonzero((costs != 0) & ~np.isfinite(ends))[0])
+            raise InvalidInput(
+                "model",
+                "known costs with a best value",
+                f"known costs without a limit, as those of column {free}",
+                "Give the helpers bounds.",
+            )
+
     def _most(self) -> IntArray:
         """Return the largest number of units of each arm."""
-        upper = np.floor(self._program.upper[self._place])
+        upper = self._program.upper[self._place]
         most, found = np.full(self.d, -1.0), True
         while found:
             costs = np.zeros(len(self._cost))

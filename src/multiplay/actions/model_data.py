@@ -14,6 +14,7 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 COLUMN_FIELDS = ("lower", "upper", "integer", "cost")
 LARGEST_BOUND = 1e15
+ROUNDED = 1e-6  # bounds of integer columns this close to a whole number are that number
 SMALLEST, LARGEST = 1e-9, 1e9  # coefficients that are accepted from others
 
 
@@ -113,6 +114,9 @@ def checked_matrix(matrix: Any, rows: int, columns: int) -> tuple[IntArray, IntA
     """Return rows, columns and values of the coefficients, after checking them."""
     given = _fields("matrix", matrix, ("row", "column", "value"))
     value = numbers("matrix.value", given["value"]).astype(float)
+    if (np.abs(value) >= LARGEST_BOUND).any():
+        got, hint = f"{np.abs(value).max():g}", "Make big-M constants smaller."
+        raise InvalidInput("matrix.value", "numbers below 1e15", got, hint)
     places = []
     for name, most in (("row", rows), ("column", columns)):
         place = numbers(f"matrix.{name}", given[name])
@@ -155,12 +159,15 @@ def checked_constant(constant: Any) -> float:
     return float(constant)
 
 
-def checked_most(n: ArrayLike, d: int) -> IntArray:
-    """Return the given n, after checking it."""
-    most = numbers("n", n)
-    if most.shape != (d,) or (most < 0).any() or (most != np.floor(most)).any():
-        hint = "Leave it out: it is computed."
-        raise InvalidInput("n", f"{d} whole numbers", repr(n)[:60], hint)
+def checked_most(n: ArrayLike, upper: FloatArray) -> IntArray:
+    """Return the given n, after checking it against the upper bounds of the arms."""
+    most, hint = numbers("n", n), "Leave it out: it is computed."
+    if most.shape != upper.shape or (most < 0).any() or (most != np.floor(most)).any():
+        raise InvalidInput("n", f"{len(upper)} whole numbers", repr(n)[:60], hint)
+    if (most > upper).any():
+        arm = int((most > upper).argmax())
+        expected = f"at most {upper[arm]:g} units of arm {arm + 1}, its upper bound"
+        raise InvalidInput("n", expected, f"{most[arm]:g}", hint)
     return most.astype(np.int64)
 
 
@@ -172,9 +179,14 @@ def program_of(
     upper: FloatArray,
     integer: BoolArray,
 ) -> MixedProgram:
-    """Return the program of checked data."""
+    """Return the program of checked data.
+
+    Bounds of integer columns are whole numbers: HiGHS solves some programs wrongly otherwise.
+    """
     from scipy import sparse
 
     row, column, value = entries
     matrix = sparse.csr_array((value, (row, column)), shape=(len(low), len(lower)))
-    return MixedProgram(matrix, low, high, lower.copy(), upper.copy(), integer)
+    least = np.where(integer, np.ceil(lower - ROUNDED), lower) + 0.0  # no -0.0
+    most = np.where(integer, np.floor(upper + ROUNDED), upper)
+    return MixedProgram(matrix, low, high, least, most, integer)

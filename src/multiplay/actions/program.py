@@ -238,7 +238,7 @@ class IntegerProgram(OracleSet, vectorised=True):
 
     def _within(self, most: IntArray, fixed: IntArray) -> tuple[ActionSet, IntArray]:
         """Tighten the bounds."""
-        low, high = (np.where(fixed >= 0, fixed, bound) for bound in (self._lo, most))
+        low, high = np.maximum(fixed, self._lo), np.where(fixed >= 0, fixed, most)
         program = IntegerProgram(self.A, self.b, (low.tolist(), high.tolist()), self.sense)
         return program, np.zeros_like(fixed)
 

@@ -20,6 +20,7 @@ from multiplay import (
     CombUCB,
     GenCTS,
     GenLBINFV,
+    IntegerProgram,
     InvalidInput,
     Learner,
     Model,
@@ -161,6 +162,41 @@ def test_limits_are_those_of_the_list() -> None:
     }
     with pytest.raises(InvalidInput, match="fixed"):
         learner.ask(fixed={"depot 1": 3, "depot 2": 3})
+
+
+def test_lower_bounds_of_arms_hold_in_contains_known_and_limits() -> None:
+    """An action below a lower bound is in no set, also where no row says so."""
+    bounds = [1, 0, 0], [3, 2, 1]  # the last column is a helper
+    model = Model(
+        {"lower": bounds[0], "upper": bounds[1], "integer": [True] * 3, "cost": [0, 0, 5]},
+        {"lower": [0], "upper": [None]},
+        {"row": [0, 0], "column": [1, 2], "value": [-1, 2]},  # x_1 <= 2 h
+        arms=[0, 1],
+    )
+    box = np.array(list(itertools.product(range(4), range(3))))
+    np.testing.assert_array_equal(model.contains(box), box[:, 0] >= 1)
+    np.testing.assert_array_equal(np.isnan(model.known(box)), box[:, 0] < 1)
+    program = IntegerProgram(np.ones((1, 2)), [5], ([1, 0], [3, 2]))
+    for actions in (model, program):
+        with pytest.raises(InvalidInput, match=r"^fixed: .*leave no action"):
+            limited(actions, actions.n, [0, -1])
+        with pytest.raises(InvalidInput, match=r"^at_most: .*leave no action"):
+            limited(actions, [0, 2], [-1, -1])
+        assert limited(actions, actions.n, [2, -1]).enumerate().tolist() == [[2, 0], [2, 1], [2, 2]]
+
+
+def test_integer_columns_may_have_fractional_bounds() -> None:
+    """HiGHS itself returns h = 0 as the optimum of the program with h <= 1.5."""
+    model = Model(
+        {"lower": [0, 0, -0.5], "upper": [3, 2, 1.5], "integer": [True] * 3, "cost": [0, 0, -2]},
+        {"lower": [None], "upper": [0]},
+        {"row": [0, 0, 0], "column": [0, 1, 2], "value": [-1, 1, 1]},  # h <= x_0 - x_1
+        arms=[0, 1],
+    )
+    actions = model.enumerate()
+    np.testing.assert_array_equal(
+        model.known(actions), -2.0 * np.minimum(1, actions[:, 0] - actions[:, 1])
+    )
 
 
 def test_copies_have_the_same_actions_and_known_costs() -> None:
@@ -489,6 +525,13 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"sense": "least"}, "sense", "'min'"),
     ({"names": ["a", "b"]}, "names", "1 names"),
     ({"n": [1.5]}, "n", "1 whole numbers"),
+    ({"n": [3]}, "n", "at most 2 units of arm 1"),
+    ({"matrix": GOOD["matrix"] | {"value": [1e16, 1]}}, "matrix.value", "numbers below 1e15"),
+    (
+        columns(lower=[0, None], cost=[0, 1]) | {"rows": {"lower": [None], "upper": [2]}},
+        "model",
+        "known costs with a best value",
+    ),
 ]
 
 

@@ -163,6 +163,19 @@ def test_ranges_by_arm_are_knowledge() -> None:
     assert learner.best().plan["arm 1"] == 4
 
 
+def test_an_arm_never_seen_is_not_certain_where_its_range_excludes_the_others() -> None:
+    """Its interval is that of a plan of one unit, not a single point at the end of its range."""
+    learner = Learner(Budget(1, [1] * 5), losses={"arm 1": (20, 120), "*": (0, 250)})
+    for day in range(20):
+        for arm in range(1, 4):
+            learner.learn(np.eye(5, dtype=int)[arm], {f"arm {arm + 1}": 200.0 + arm + day % 2})
+    arms = learner.arms()
+    assert arms["mean"][0] == arms["high"][0] == 120
+    assert 20 < arms["low"][0] < 119 < arms["low"][4]
+    plans = [learner.expect(unit) for unit in np.eye(5, dtype=int)]
+    assert_allclose(arms[["mean", "low", "high"]], plans)
+
+
 def test_a_lane_told_as_a_total_is_known_better_than_one_never_seen() -> None:
     learner = Learner(Budget(4, [4] * 6), losses=(0, 500))
     rng = np.random.default_rng(2)

@@ -153,6 +153,8 @@ def test_an_mps_file_is_read(tmp_path: Path) -> None:
     assert read.cost == [0.5, 0.0, 3.0, 0.25]
     assert (read.low, read.high) == ([4.0, None, 2.0], [4.0, 0.0, 5.0])
     assert (read.sense, read.constant) == ("min", 7.0)
+    assert read_text("*SENSE:Maximize\n" + MPS).sense == "max"  # as PuLP writes it
+    assert read_text("*SENSE:Minimize\n" + MPS).sense == "min"
     path = tmp_path / "depots.mps"
     path.write_text(MPS)
     model = Model.of(path, arms="x[*]", known="helpers")

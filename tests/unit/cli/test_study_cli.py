@@ -756,6 +756,10 @@ def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
         (("--arms", "x[*]"), "--known: expected 'all', 'helpers' or 'nothing'"),
         (("--arms", "y[*]", "--known", "all"), "--arms: expected a name or pattern"),
         (("--arms", "x[*]", "--known", "all", "--supply", "1", "--demand", "1"), "--set: expected"),
+        (
+            ("--arms", "x[*]", "--known", "all", "--rewards", "0,9"),
+            "--rewards: expected a model that is maximised",
+        ),
     ):
         refused = run(*create, *options)
         assert refused.code != 0

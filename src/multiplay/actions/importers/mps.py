@@ -22,6 +22,7 @@ REQUIRED = ("ROWS", "COLUMNS", "ENDATA")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
 INFINITY = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SENSES = {"MIN": "min", "MINIMIZE": "min", "MAX": "max", "MAXIMIZE": "max"}
+PULP_MAXIMIZE = "*SENSE:Maximize"  # PuLP writes the sense as this comment, not as OBJSENSE
 MARKERS = ("'INTORG'", "'INTEND'")
 WITH_VALUE, WITHOUT_VALUE = ("UP", "LO", "FX", "LI", "UI"), ("FR", "MI", "PL", "BV")
 LARGEST_FILE = 200_000_000  # bytes
@@ -131,6 +132,8 @@ class _Reader:
         for number, line in enumerate(self.lines, start=1):
             self.number = number
             if line.startswith("*") or not line.strip():
+                if not self.section and line.rstrip() == PULP_MAXIMIZE:
+                    self.sense = "max"
                 continue
             if self.section == "ENDATA":
                 raise self._error("nothing after ENDATA", line)

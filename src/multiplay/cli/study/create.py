@@ -229,6 +229,9 @@ def create(
         hint = "It says which costs of a model are known."
         raise InvalidInput("--known", "--model with it", repr(known), hint)
     of_model = None if model is None else options.model_set(model, arms, known)
+    if of_model is not None and rewards is not None and of_model.sense == "min":
+        got, hint = "a model that is minimised", "Write OBJSENSE MAX into the file."
+        raise InvalidInput("--rewards", "a model that is maximised", got, hint)
     arms = arms if model is None else None
     given_set = options.SetOptions(
         *(supply, demand, suppliers, demanders, slack or None, surplus or None, shortage),

@@ -9,6 +9,7 @@ import numpy as np
 from multiplay.actions.base import sums_by_unit
 from multiplay.beliefs.posterior import Posterior
 from multiplay.features import FeatureRows
+from multiplay.kernels.moments import SEEN
 from multiplay.learner.features import FeatureState, deviations
 from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
@@ -186,11 +187,11 @@ class Beliefs:
     def averages(self) -> FloatArray:
         """Return the average loss of a unit of every arm ever seen, in the user's unit.
 
-        NaN if none was told. Where the policy forgets, old losses count less here too.
+        NaN if none counts: it was never seen, or the policy has forgotten all of it.
         """
         moments = self.state.moments
         average = self.state.ranges.from_shares(moments.mean)
-        return np.where(moments.seen > 0, average, np.nan)
+        return np.where(moments.seen > SEEN, average, np.nan)
 
     def spreads(self) -> FloatArray:
         """Return the standard deviation of the loss of a unit of every arm, in the user's unit."""

@@ -176,6 +176,18 @@ def test_an_arm_never_seen_is_not_certain_where_its_range_excludes_the_others() 
     assert_allclose(arms[["mean", "low", "high"]], plans)
 
 
+def test_an_arm_of_which_all_is_forgotten_is_like_one_never_seen() -> None:
+    """0.5^40 of a unit counts for nothing: neither in its mean nor in its average."""
+    learner = Learner(Budget(1, [1] * 3), BootstrapCTS(discount=0.5), losses=(0, 250))
+    for arm in (0, *[1] * 40):
+        play = learner.ask(fixed={f"arm {arm + 1}": 1})
+        learner.tell(play, {f"arm {arm + 1}": 200.0 - 100 * arm})
+    arms = learner.arms()
+    assert arms["seen"].tolist() == [1, 40, 0]
+    assert arms["average"].isna().tolist() == [True, False, True]
+    assert arms["mean"][0] == arms["mean"][2]
+
+
 def test_a_lane_told_as_a_total_is_known_better_than_one_never_seen() -> None:
     learner = Learner(Budget(4, [4] * 6), losses=(0, 500))
     rng = np.random.default_rng(2)

@@ -184,12 +184,14 @@ def trend(change: Change, words: Words) -> str:
 def best_plan_text(facts: StudyFacts) -> str:
     """Return the best plan and its expected total as text."""
     if isinstance(facts.best, InvalidInput):
+        if facts.best.argument.startswith("features"):
+            return f"known after the first plan: it needs the features of a {facts.words.round}"
         return f"not known by {facts.best.got}. {facts.best.hint}"
     total, low, high = facts.best.expected
     words = facts.words
-    ends = f"{level(facts)} interval: {words.ends(low, high)}"
+    ends = "" if np.isnan(low) else f" ({level(facts)} interval: {words.ends(low, high)})"
     should = f"should {wording(facts).should} {words.money(total)}"
-    return f"{should} ({ends}): {plan_text(facts.best.plan, arm=words.arm)}"
+    return f"{should}{ends}: {plan_text(facts.best.plan, arm=words.arm)}"
 
 
 def outlook(expected: Estimate, sense: str, words: Words) -> str:
@@ -210,6 +212,8 @@ def notes(facts: StudyFacts) -> list[str]:
         found.append(f"Only totals of {total} were told, no {noun}s of single {single}.")
     if whole.rounds and np.isnan(whole.expected):
         found.append("The policy gives no expected totals.")
+    if misfit := facts.arms.attrs.get("misfit"):
+        found.append(f"No intervals: {misfit}.")
     (fewest, most), rounds = facts.units, plural(words.round)
     if fewest != most:
         size = f"from {fewest} to {words.units(most)}"

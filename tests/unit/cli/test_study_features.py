@@ -9,6 +9,7 @@ from test_study_cli import Run, run
 from multiplay.cli.study.features import RoundOptions, read_features
 from multiplay.errors import InvalidInput
 from multiplay.features import Features, Flag, Number
+from multiplay.learner.features import FeatureState
 
 __all__ = ["run"]  # a fixture
 
@@ -53,7 +54,16 @@ def lanes(run: Run, folder: Path) -> Run:
     return run
 
 
-def test_days_with_features(lanes: Run, folder: Path) -> None:
+def test_a_study_is_shown_before_its_first_day(lanes: Run) -> None:
+    shown = lanes("show", "lanes")
+    assert (shown.code, shown.err) == (0, "")
+    assert "best plan known after the first plan" in " ".join(shown.out.split())
+    assert lanes("effects", "lanes").out.count("changes no plan") == 1, "the intercept"
+    assert lanes("ask", "lanes", "--set", "fuel=1.6", "--set", "weekday=Mon", "--set",
+                 "rain=1").code == 0  # fmt: skip
+
+
+def test_days_with_features(lanes: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for fuel in (1.6, 1.7):
         asked = lanes("ask", "lanes", "--features", "today.csv", "--set", f"fuel={fuel}",
                       "--set", "weekday=Tue", "--json")  # fmt: skip
@@ -78,6 +88,12 @@ def test_days_with_features(lanes: Run, folder: Path) -> None:
     assert lanes("expect", "lanes", *plan, *same).json["expected"] == best["expected"]
     assert lanes("best", "lanes").code == 0, "the features of the last play"
     assert "all entries are intact" in lanes("verify", "lanes").out
+    assert "interval: " in lanes("show", "lanes").out
+    monkeypatch.setattr(FeatureState, "misfit", "the costs bend")  # then no interval is known
+    shown = lanes("show", "lanes")
+    assert shown.code == 0, shown.err
+    assert "No intervals: the costs bend." in shown.out
+    assert "interval: " not in shown.out
 
 
 def test_history_and_descriptions(lanes: Run, folder: Path) -> None:

@@ -142,7 +142,8 @@ def _arms(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
     room = min(max(width - taken, NARROWEST_BAR), WIDEST_BAR)
     shown = facts.most_played(MOST_ARMS)
     ends = shown[["low", "high", "mean"]].to_numpy(dtype=float)
-    low, high = np.nanmin(ends), np.nanmax(ends)
+    known = ends[~np.isnan(ends)]
+    low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
     left, right = money_text(low), money_text(high)
     scale = f"{left} {right:>{room - len(left) - 1}}"
     bars = [interval_bar(one.low, one.mean, one.high, (low, high), room) for one in rows_of(shown)]
@@ -195,7 +196,7 @@ def _numbers(stretches: list[Stretch], words: Words) -> str:
 def interval_bar(
     low: float, mean: float, high: float, scale: tuple[float, float], room: int
 ) -> str:
-    """Draw an interval in so many characters, with a dot for the mean if it is known.
+    """Draw an interval in so many characters, with a dot for the mean; unknown ones are left out.
 
     Examples
     --------
@@ -203,6 +204,8 @@ def interval_bar(
     '    ├─────●───┤      '
     >>> interval_bar(0, float("nan"), 100, (0, 100), 5)
     '├───┤'
+    >>> interval_bar(float("nan"), 50, float("nan"), (0, 100), 5)
+    '  ●  '
     """
     width = scale[1] - scale[0] or 1.0
     cells = [" "] * room
@@ -210,9 +213,10 @@ def interval_bar(
     def place(value: float) -> int:
         return round((value - scale[0]) / width * (room - 1))
 
-    first, last = place(low), place(high)
-    cells[first : last + 1] = "─" * (last + 1 - first)
-    cells[first], cells[last] = ("├", "┤") if first < last else ("│", "│")
+    if not np.isnan(low + high):
+        first, last = place(low), place(high)
+        cells[first : last + 1] = "─" * (last + 1 - first)
+        cells[first], cells[last] = ("├", "┤") if first < last else ("│", "│")
     if not np.isnan(mean):
         cells[place(mean)] = "●"
     return "".join(cells)

@@ -25,7 +25,7 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.csv_files import read_csv
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
-from multiplay.features import Features, Number
+from multiplay.features import Features, Flag, Number
 from multiplay.features.columns import Column
 from multiplay.features.table import first_double
 from multiplay.studies import Study
@@ -125,10 +125,10 @@ def value_of(column: Column | None, text: str) -> float | str:
 
     Examples
     --------
-    >>> value_of(Number(), "1.72"), value_of(None, "Tue")
-    (1.72, 'Tue')
+    >>> value_of(Number(), "1.72"), value_of(Flag(), "1"), value_of(None, "Tue")
+    (1.72, 1.0, 'Tue')
     """
-    if isinstance(column, Number):
+    if isinstance(column, Number | Flag):
         try:
             return float(text)
         except ValueError:

@@ -262,8 +262,12 @@ class FeatureState:
             self.matters[column] = changes_plans(actions, arm[:, column])
 
     def can_change_plans(self, actions: ActionSet) -> BoolArray:
-        """Return for each column whether it can change a plan on this set."""
-        return self.matters | changes_plans(actions, np.ones(actions.d))
+        """Return for each column whether it can change a plan on this set.
+
+        Before the first play is asked, all but the intercept are taken to do so.
+        """
+        matters = np.arange(self.p) > 0 if self.last is None else self.matters
+        return matters | changes_plans(actions, np.ones(actions.d))
 
     # ------------------------------------------------------------ beliefs
 

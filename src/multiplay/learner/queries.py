@@ -214,10 +214,10 @@ class Queries(ABC):
         -------
         DataFrame
             By feature: feature; per, such as "100 km"; effect, low and high; changes_plans, False
-            for a feature that adds the same to every plan; and text, a sentence. The first row,
-            "1", is the cost of a unit where all scaled features are 0. By arm: arm, effect, low and
-            high. ``attrs["misfit"]`` is a text if the features do not explain the losses: then
-            there are no intervals.
+            for a feature that adds the same to every plan (known from the first ``ask`` on); and
+            text, a sentence. The first row, "1", is the cost of a unit where all scaled features
+            are 0. By arm: arm, effect, low and high. ``attrs["misfit"]`` is a text if the features
+            do not explain the losses: then there are no intervals.
 
         Examples
         --------

@@ -370,6 +370,7 @@ def test_columns_that_change_no_plan_are_marked() -> None:
     both = {"Lyon->north": 1.5, "Lyon->south": 3.0, "Lille->north": 0.5, "Lille->south": 2.0}
     origin = {lane: float(lane.startswith("Lyon")) for lane in KM}
     today = {"km": KM | {"Lyon->north": 4.0}, "origin": origin, "both": both, "fuel": 2.0}
+    assert learner.effects()["changes_plans"].tolist() == [False] + [True] * 5, "not known yet"
     learner.ask(features=today | {"km": {k: v / 100 for k, v in KM.items()}, "rain": False})
     marks = rows_of(learner.effects(), "feature")["changes_plans"]
     assert marks.to_dict() == {

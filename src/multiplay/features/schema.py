@@ -75,6 +75,7 @@ class Features:
             hint = 'Write {"km": Number()}, for example.'
             raise InvalidInput("columns", "a dict of columns", shortened(repr(columns)), hint)
         self.columns = dict(columns or {}) | named
+        self._check_once([*(columns or {}), *named])
         for name, column in self.columns.items():
             if not isinstance(name, str) or not name.strip() or name in RESERVED:
                 taken = ", ".join(RESERVED)
@@ -94,6 +95,15 @@ class Features:
                 f"{self.p}",
                 "Use fewer levels or products.",
             )
+        self._check_once(self.names)
+
+    @staticmethod
+    def _check_once(names: Sequence[str]) -> None:
+        """Raise ``InvalidInput`` if two features, or two columns of phi, have the same name."""
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            expected = "columns with different names; '1' is the intercept, 'km*fuel' a product"
+            raise InvalidInput("features", expected, f"{twice!r} twice", "Rename a feature.")
 
     def _checked_products(self, products: Any) -> tuple[tuple[str, ...], ...]:
         hint = 'Write products=[("km", "fuel")], for example.'

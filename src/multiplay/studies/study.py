@@ -748,7 +748,7 @@ class Study(SyncedState, HasPanel):
             if known is not None:
                 said = tuple(known.record.header[name] for name in ("arm", "given"))
                 if said != (arm, entry_codec.plain_round(given)):
-                    raise entry_codec.used_before(known, "was used for other losses")
+                    raise entry_codec.used_before(known, "was used for a different arm or round")
                 return entry_codec.remaining_of(known)
             log = report_log(self._journal, replica.number + 1, *self._given)
             restart = engine.restarted(log, kind == entry_codec.KEEP, arm, given, when)

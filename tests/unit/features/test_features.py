@@ -158,6 +158,12 @@ WRONG_DECLARATIONS = [
         lambda: mp.Features(a=mp.Flag(), b=mp.Flag(), products=[("a", "b"), ("b", "a")]),
         "columns that differ",
     ),
+    (lambda: mp.Features(columns={"1": mp.Number()}), "'1' twice"),
+    (lambda: mp.Features(km=mp.Flag(), columns={"km": mp.Number()}), "'km' twice"),
+    (
+        lambda: mp.Features(columns={"a*a": mp.Flag(), "a": mp.Number()}, products=[("a", "a")]),
+        "'a*a' twice",
+    ),
     (lambda: mp.Number(scale=0), "a positive number"),
     (lambda: mp.Number(centre=np.nan), "a finite number"),
     (lambda: mp.Category([]), "a list of 1 to 199 names"),

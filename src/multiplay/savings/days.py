@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from multiplay.actions import ActionSet
 from multiplay.types import FloatArray, IntArray
 
 DAY = 86_400.0  # seconds
+DATE = re.compile(r"\d{4}-\d\d-\d\d")  # at the beginning of a key
 MOST_A_DAY = 2  # plays, on average, whose times are read as dates
 PLAYS_OF_A_WEEK = 7  # where they are not
 
@@ -167,9 +169,12 @@ def _date(seconds: float) -> str:
 
 
 def _seconds(day: Bills | PlayedDay) -> float:
-    """Return the time of a day: its key if that is a date, else the time of the play."""
+    """Return the time of a day: its key if that is a date, else the time of the play.
+
+    The number of an order, such as "10000725", is not a date.
+    """
     try:
-        when = datetime.fromisoformat(day.key)
+        when = datetime.fromisoformat(day.key if DATE.match(day.key) else "")
     except ValueError:
         return day.time
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()

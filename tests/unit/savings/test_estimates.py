@@ -74,6 +74,14 @@ def test_the_saving_is_found_and_its_parts_add_up() -> None:
     assert "against one of each" in str(saved)
 
 
+def test_numbers_of_orders_are_not_dates() -> None:
+    """ "10000725" is no day of the year 1000: the time of the play counts."""
+    numbers = [replace(day, key=f"{10000725 + t}") for t, day in enumerate(days_of(14))]
+    saved = estimate(numbers, [], plans_of(numbers), RANGE)
+    assert saved == estimate(days_of(14), [], plans_of(numbers), RANGE)
+    assert saved.weeks.week.tolist() == ["1970-01-01", "1970-01-08"]
+
+
 def test_plans_that_agree_save_exactly_nothing() -> None:
     days = days_of()
     saved = estimate(days, [], [day.action for day in days], RANGE)

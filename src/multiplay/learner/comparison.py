@@ -28,6 +28,7 @@ from multiplay.learner.reports import ParsedLosses, Report, by_label
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
 from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate, simulated
+from multiplay.savings.estimates import FEWEST_DAYS
 from multiplay.types import FloatArray, IntArray
 
 DAY = timedelta(days=1)
@@ -363,7 +364,7 @@ class Question(NamedTuple):
     Attributes
     ----------
     against : Rule, Policy, PlansByKey, function or None
-        What plays are compared with; None for the best plan known at the end.
+        What plays are compared with; None for the best plans.
     period : Period
         The days that are compared.
     level : float
@@ -416,6 +417,10 @@ class Past(NamedTuple):
         """Return what was saved, or what learning cost."""
         against, period, level, method = question
         days, others = period.parts(self.history.days)
+        if len(days) < FEWEST_DAYS <= len(days) + len(others):
+            argument = "since" if np.isfinite(period.first) else "until"
+            expected = f"a period of at least {FEWEST_DAYS} plays told"
+            raise InvalidInput(argument, expected, len(days), "Choose a longer period.")
         bills = [*self.history.bills, *(day.bills for day in others)]
         ranges = self._ranges([*bills, *(day.bills for day in days)])
         shared: dict[str, Any] = {"level": level, "entry": self.entry, "words": self.words}

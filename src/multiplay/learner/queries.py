@@ -511,10 +511,10 @@ class Queries(ABC):
     def cost_of_learning(
         self, *, since: Moment = None, until: Moment = None, level: float = 0.95
     ) -> Saved:
-        """Return what the plays cost more than the best plans known at the end, with an interval.
+        """Return what the plays cost more than the best plans, with an interval.
 
-        The best plan of a day is that of its set by the means of the last day. The arguments are
-        those of ``saved``; ``total`` is what the plays cost more.
+        The best plan of a day is that of its set for the means of that day, by all that is known
+        now. The arguments are those of ``saved``; ``total`` is what the plays cost more.
         """
         return self._answer(Question.given(None, since, until, level))
 

@@ -295,8 +295,8 @@ def learner() -> Learner:
         ({"until": "2026-02-31"}, "until"),
         ({"until": True}, "until"),
         ({"since": "2026-03-05", "until": "2026-03-04"}, "since"),
-        ({"since": "2027-01-01"}, "study"),  # no plays
-        ({"since": "2026-03-05"}, "study"),  # 8 plays
+        ({"since": "2027-01-01"}, "since"),  # no plays
+        ({"until": "2026-03-08"}, "until"),  # 8 plays
     ],
 )
 def test_bad_periods_and_levels_are_refused(

@@ -344,8 +344,8 @@ class Engine:
                 play, truncated, gap = self.state.choose(round_set, label, until)
         if self.allowance is not None and baseline is not None:
             play = Play(play.action, {**play.memo, FOUND: baseline[None]}, play.cache)
-            rng = Streams(drawn_from)
-            play = self.allowance.limited(self.state, round_set, play, when, rng)
+            day, rng = time_of(key, when), Streams(drawn_from)
+            play = self.allowance.limited(self.state, round_set, play, day, rng)
             gap = None if is_restricted(play) else gap
         if self.switching is not None:
             wanted, others = play, self.pending.values()

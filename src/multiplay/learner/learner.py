@@ -136,8 +136,9 @@ class Learner(Queries, HasPanel):
         ``benchmarks/allowance.py``, and not proved: bounds for each arm that are proved hold too,
         but hardly ever leave the baseline in 60 days. Expected costs count, not single bills.
     per
-        "week": the allowance begins again every Monday, UTC. Use it where means drift: they are
-        then taken to move as much as days differ beyond the noise of their units.
+        "week": the allowance begins again every Monday, UTC. The date of a play is that at the
+        beginning of its key, or when it was asked. Use it where means drift: they are then taken to
+        move as much as days differ beyond the noise of their units.
     promises
         What all plays until a date may use, or have to: ``AtMost`` and ``AtLeast``. See
         ``promise``.

@@ -1,7 +1,7 @@
 """Allowance of learners and studies: what counts, what is kept, and what is refused."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,12 @@ def test_weeks_begin_on_monday() -> None:
         day(learner, k, at=MONDAY.timestamp() + k * second)
     monday = learner.ask(at=MONDAY.timestamp() + 7 * second)
     assert learner.allowance().days == 7
+    dated = Learner(PLANS, **SETTINGS, per="week")  # asked at any time: the dates of keys count
+    for k in (*range(6), 7):
+        play = dated.ask(key=f"{MONDAY + timedelta(k):%Y-%m-%d}")
+        if k < 6:
+            dated.tell(play, bills(play))
+    assert dated.allowance() == learner.allowance()
     state, base = learner.engine.allowance, monday.baseline
     assert state is not None
     assert base is not None

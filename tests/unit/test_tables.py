@@ -52,6 +52,7 @@ def test_the_format_is_said() -> None:
 def test_a_given_format_is_not_looked_for() -> None:
     text = 'lane;cost\na;"1,234"\n'
     assert format_of(text, separator=";", decimal=".").decimal == "."
+    assert format_of("lane;cost\na;1.076\nb;0.5\n").decimal == "."  # 0.5 shows it
     assert read_file("t.csv", "lane", sep=";", decimal=",", data=text.encode()).frame["cost"][
         0
     ] == (1.234)
@@ -61,6 +62,7 @@ def test_a_given_format_is_not_looked_for() -> None:
     ("text", "given", "message"),
     [
         ('lane\tcost\na\t"1,234"\n', {}, "a decimal mark that can be recognised, got 1,234"),
+        ("lane;cost\na;1.076\nb;742\n", {}, "a decimal mark that can be recognised, got 1.076"),
         ("lane;cost\na;1,5\nb;2.5\n", {}, "one decimal mark, got 1,5 and 2.5"),
         ("a;b\n", {"sep": ";;"}, "sep: expected one character"),
         ("a;b\n", {"decimal": ":"}, "decimal: expected '.' or ','"),

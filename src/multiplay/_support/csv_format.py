@@ -16,10 +16,13 @@ SAMPLE = 200  # lines
 MARKS = {".": "point", ",": "comma"}
 WITH_COMMA = re.compile(r"[-+]?\d+,\d+|[-+]?\d{1,3}(\.\d{3})+,\d+")
 WITH_POINT = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d{1,3}(,\d{3})+\.\d+", re.IGNORECASE)
-AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # 1,234 may be a thousand or a number near 1
+# 1,234 and 1.234 may be a thousand or a number near 1
+AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+AMBIGUOUS_POINT = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
 GROUPS_OF_POINTS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
 GROUPS_OF_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+\.\d+")
 MINUS = "\u2212"
+CURRENCY = re.compile(r"(?<=\d)\s*(?:[€$£¥]|EUR|USD|GBP|CHF)$|^[€$£¥]\s*(?=\d)")  # of one amount
 NUMBERS = {  # sign, whole part, decimals and exponent; spaces and apostrophes also make groups
     mark: re.compile(
         rf"([-+{MINUS}]?)(\d{{1,3}}(?:[{other}\s'\u2019]\d{{3}})+|\d*)(?:{re.escape(mark)}(\d*))?"
@@ -91,7 +94,8 @@ def format_of(
         raise InvalidInput(
             "decimal", f"a mark other than the separator {separator!r}", decimal, hint
         )
-    cells = [cell.strip() for row in csv.reader(sample, delimiter=separator) for cell in row]
+    rows = csv.reader(sample, delimiter=separator)
+    cells = [CURRENCY.sub("", cell.strip()) for row in rows for cell in row]
     decimal = _decimal(cells, separator) if decimal is None else decimal
     groups = GROUPS_OF_POINTS if decimal == "," else GROUPS_OF_COMMAS
     grouped = any(groups.fullmatch(cell) for cell in cells)
@@ -104,7 +108,7 @@ def format_of(
 def decimal_of(texts: Iterable[str], argument: str) -> str:
     """Return the decimal mark of texts that are numbers, if they show it."""
     try:
-        return _decimal([text.strip() for text in texts], ",")
+        return _decimal([CURRENCY.sub("", text.strip()) for text in texts], ",")
     except InvalidInput as error:
         hint = "Use numbers, or write texts with one decimal mark."
         raise InvalidInput(argument, error.expected, error.got, hint) from None
@@ -113,12 +117,14 @@ def decimal_of(texts: Iterable[str], argument: str) -> str:
 def number_in(text: str, decimal: str) -> float | None:
     """Return the number that a text is, with groups of three digits or without; else None.
 
+    A currency before or after the number is left out.
+
     Examples
     --------
-    >>> number_in("1.234,50", ","), number_in("1 234.5", "."), number_in("12 EUR", ".")
+    >>> number_in("1.234,50 €", ","), number_in("1 234.5", "."), number_in("12 km", ".")
     (1234.5, 1234.5, None)
     """
-    match = NUMBERS[decimal].fullmatch(text.strip())
+    match = NUMBERS[decimal].fullmatch(CURRENCY.sub("", text.strip()))
     if match is None:
         return None
     sign, whole, rest, exponent = (part or "" for part in match.groups())
@@ -155,11 +161,17 @@ def _decimal(cells: list[str], separator: str) -> str:
     commas = [cell for cell in cells if WITH_COMMA.fullmatch(cell)]
     points = [cell for cell in cells if WITH_POINT.fullmatch(cell)]
     if not commas:
+        if separator in ";\t" and points and all(map(AMBIGUOUS_POINT.fullmatch, points)):
+            raise _ambiguous(points[0])  # where a comma is the decimal mark, 1.234 is a thousand
         return "."
     if points and not all(GROUPS_OF_POINTS.fullmatch(cell) for cell in commas):
         got = f"{commas[0]} and {points[0]}"
         raise InvalidInput("decimal", "numbers with one decimal mark", got, "State decimal.")
     if separator != ";" and all(AMBIGUOUS.fullmatch(cell) for cell in commas):
-        hint = "State decimal: ',' or '.'."
-        raise InvalidInput("decimal", "a decimal mark that can be recognised", commas[0], hint)
+        raise _ambiguous(commas[0])
     return ","
+
+
+def _ambiguous(got: str) -> InvalidInput:
+    hint = "State decimal: ',' or '.'."
+    return InvalidInput("decimal", "a decimal mark that can be recognised", got, hint)

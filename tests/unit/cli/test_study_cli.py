@@ -146,6 +146,15 @@ def test_another_day_is_the_usual_one_where_nothing_else_is_said(lanes: Run) -> 
     assert sum(units for lane, units in more.items() if lane.endswith("->north")) == 5
     other = lanes("ask", "lanes", "--supply", "Reims=9,Lyon=1", "--json").json["plan"]
     assert set(other) == {"Reims->north", "Reims->south", "Lyon->north", "Lyon->south"}
+    few = "ask", "lanes", "--key", "strike", "--supply", "1,0,5"
+    assert "--shortage COST" in lanes(*few).err
+    strike = lanes(*few, "--shortage", 400, "--json").json["plan"]  # as the error says
+    assert sum(units for lane, units in strike.items() if lane.startswith("unmet")) == 4
+    assert "--slack" in lanes("ask", "lanes", "--demand", "1,2").err
+    assert (
+        sum(lanes("ask", "lanes", "--demand", "1,2", "--slack", "--json").json["plan"].values())
+        == 3
+    )
     lanes("create", "short", *LANES, "--shortage", 400)
     said = lanes("ask", "short", "--supply", "1,0,5")
     assert "unmet" in said.out
@@ -348,6 +357,7 @@ def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
         "\ufeffarm, loss\nLyon->north , 120.5\nLyon->north,\n\n",
         'day,arm,loss\n1,"Lyon->north","120.5"\n1,"Lyon->north",""\n',
         "arm\tloss\nLyon->north\t120,5\nLyon->north\t\n",
+        "arm;loss\nLyon->north;120,50 €\nLyon->north;\n",
     ],
 )
 def test_tables_as_offices_write_them(run: Run, table: str) -> None:
@@ -392,6 +402,10 @@ def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:
         told = lanes("learn", *words, "--key", "old", "--json").json
         assert (told["id"], told["seen"], told["repeated"]) == (None, 1, repeated)
     assert lanes("arms", "lanes", "--json").json[0]["seen"] == 1
+    title, _, _, _, first, *_ = lanes("plays", "lanes", "--external").out.splitlines()
+    assert title.split() == ["Last", "2", "plans", "and", "external", "days", "of", "lanes"]
+    day = [cell.strip() for cell in first.strip("│").split("│")]
+    assert day == ["-", "external", "2025-01-01 00:00", "1", "-", "90"]
 
 
 def test_bad_rows_of_a_history_are_shown_skipped_and_written(lanes: Run, tmp_path: Path) -> None:
@@ -557,7 +571,8 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
             "losses, row 4: expected names such as 'Lyon->north', got 'Lyon->nroth'. "
             "Check the spelling. Did you mean 'Lyon->north'?",
         ),
-        ("arm,loss\nLyon->north,1200\n", "--outside clip"),
+        ("arm,loss\nLyon->north,1200\n", "create the study with --outside clip"),
+        ("arm;loss\nLyon->north;1.076\n", "got 1.076. State --decimal , or --decimal ."),
     ],
 )
 def test_a_bad_table_is_refused(shared: Run, table: str, hint: str) -> None:

@@ -148,7 +148,8 @@ def test_a_number_in_text_is_that_number(value: Any, marks: tuple[str, str]) -> 
     decimal, groups = marks
     text = f"{value:,}".replace(",", "_").replace(".", decimal).replace("_", groups)
     assert number_in(text, decimal) == float(value)
-    assert number_in(f"{text} EUR", decimal) is None
+    assert number_in(f"{text} €", decimal) == number_in(f"{text}EUR", decimal) == float(value)
+    assert number_in(f"{text} km", decimal) is None
 
 
 def test_problems_name_row_column_value_and_reason(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ OPTIONS = {
         r"--arm \1 --round \2 --loss \3"
     ),
     r"\bread_bills\(table, arm='(\w+)', loss='(\w+)'\)": r"--arm \1 --loss \2",
+    r"\bState decimal(: ',' or '\.')?": "State --decimal , or --decimal .",
+    r"\bcreate the learner with --outside": "create the study with --outside",
+    r"\b(tell|correct)\(play, losses\)": r"multiplay study \1",
     r"\blearn\(plan, losses\)": "multiplay study learn",
     r"\bask\(\)": "multiplay study ask",
     r"\bsaved\(against=InProportion\(\)\), or set study\.compare = InProportion\(\)": (

@@ -80,6 +80,8 @@ class DayOptions(NamedTuple):
     demand: options.Demand = None
     suppliers: options.Suppliers = None
     demanders: options.Demanders = None
+    slack: options.Slack = False
+    shortage: options.Shortage = None
     capacity: options.Capacity = None
     total: options.Units = None
     round_options: features.SetOrFeature = None
@@ -90,7 +92,8 @@ class DayOptions(NamedTuple):
 
     def arguments(self, known: Study, given: features.RoundOptions) -> dict[str, Any]:
         """Return the arguments of a verb; ``given`` has the values of --set."""
-        usual = self.supply, self.demand, self.suppliers, self.demanders, self.capacity, self.total
+        sides = self.supply, self.demand, self.suppliers, self.demanders
+        usual = *sides, self.slack, self.shortage, self.capacity, self.total
         limits: dict[str, Any] = {
             "actions": options.set_of_round(known.actions, given.file, *usual),
             "exclude": tuple(self.exclude or ()),

@@ -37,16 +37,12 @@ def create(
     demand: options.Demand = None,
     suppliers: options.Suppliers = None,
     demanders: options.Demanders = None,
-    slack: Annotated[
-        bool, typer.Option("--slack", help="Supply may be left over; demand is met exactly.")
-    ] = False,
+    slack: options.Slack = False,
     surplus: Annotated[
         bool,
         typer.Option("--surplus", help="More than the demand may be delivered; includes --slack."),
     ] = False,
-    shortage: Annotated[
-        float | None, typer.Option(help="Cost of a unit of unmet demand, if demand may stay unmet.")
-    ] = None,
+    shortage: options.Shortage = None,
     weights: Annotated[
         str | None, typer.Option(metavar="3,4,5", help="Weights of the items of a knapsack.")
     ] = None,

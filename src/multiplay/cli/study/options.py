@@ -38,6 +38,12 @@ Demanders = Annotated[
     str | None,
     typer.Option("--customers", "--demanders", metavar="C,D", help="Names of the customers."),
 ]
+Slack = Annotated[
+    bool, typer.Option("--slack", help="Supply may be left over; demand is met exactly.")
+]
+Shortage = Annotated[
+    float | None, typer.Option(help="Cost of a unit of unmet demand, if demand may stay unmet.")
+]
 Capacity = Annotated[float | None, typer.Option(help="Largest total weight of a knapsack.")]
 Units = Annotated[
     int | None,
@@ -192,13 +198,15 @@ def set_of_round(
     demand: str | None,
     suppliers: str | None,
     demanders: str | None,
+    slack: bool,
+    shortage: float | None,
     capacity: float | None,
     total: int | None,
 ) -> ActionSet | None:
     """Return the usual set with the changes for one round; None if there are no changes."""
     sides, changes = (supply, demand, suppliers, demanders), dict[str, Any]()
     if file is not None:
-        if (*sides, capacity, total) != (None,) * 6:
+        if (*sides, slack or None, shortage, capacity, total) != (None,) * 8:
             hint = "Leave the other options out."
             raise InvalidInput("--set", "a file, or options", "both", hint)
         return read_set(file).actions
@@ -206,6 +214,10 @@ def set_of_round(
         _check_usual("--supply, --demand", usual, Transport)
         assert isinstance(usual, Transport)
         changes |= _changed_sides(usual, *sides)
+    if slack or shortage is not None:
+        _check_usual("--slack" if slack else "--shortage", usual, Transport)
+        changes |= {"slack": True} if slack else {}
+        changes |= {} if shortage is None else {"shortage": shortage}
     if capacity is not None:
         _check_usual("--capacity", usual, Knapsack)
         changes["capacity"] = capacity

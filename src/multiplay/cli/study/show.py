@@ -31,7 +31,7 @@ from multiplay.cli.study.app import (
 from multiplay.cli.study.ask import plain_play
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
-from multiplay.learner.plays import TOLD
+from multiplay.learner.plays import EXTERNAL, TOLD
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
@@ -261,8 +261,11 @@ def plays(
         rows = (row for table in tables for row in table.to_dict("records"))
         if as_json:
             return _print_list(rows if last is None else deque(rows, last))
-        few = deque(rows, FEW if last is None else last)
+        in_time = sorted(rows, key=_time) if external else rows
+        few = deque(in_time, FEW if last is None else last)
         title = f"Last {len(few)} of {counted(known.asked, 'plan')} of {name}"
+        if external:
+            title = f"Last {len(few)} plans and external days of {name}"
         words = known.words
     totals = (words.in_currency(head) for head in ("expected", "actual"))
     columns = ["no.", "key", "asked", plural(words.unit), *totals]
@@ -314,13 +317,21 @@ def _separated(texts: Iterable[str]) -> Iterator[str]:
         before = ",\n"
 
 
+def _time(row: dict[str, Any]) -> tuple[bool, Any]:
+    """Return what sorts plays and external days by time; days without a date come first."""
+    return row["asked"] == row["asked"], row["asked"]  # NaT differs from itself
+
+
 def _cells(row: dict[str, Any]) -> list[str]:
-    """Return a play as text; the status takes the place of a total that is not known."""
+    """Return a play as text; the status takes the place of a total that is not known.
+
+    External days have no number, and their status takes the place of a key.
+    """
     units, seen, status = row["units"], row["seen"], row["status"]
-    told = status == TOLD
+    told = status in (TOLD, EXTERNAL)
     return [
-        str(row["id"]),
-        row["key"] or UNKNOWN,
+        UNKNOWN if status == EXTERNAL else str(row["id"]),
+        row["key"] or (EXTERNAL if status == EXTERNAL else UNKNOWN),
         minute(row["asked"]),
         f"{seen} of {units}" if told and seen < units else str(units),
         money_text(row["expected"]),

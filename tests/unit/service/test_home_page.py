@@ -68,15 +68,17 @@ def test_reports_of_earlier_days_are_missing(place: Place) -> None:
 
 def test_changes_say_what_was_done(place: Place) -> None:
     plans = mp.Budget(2, [2], names=["Lyon->north"])
-    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 250), currency="EUR")
+    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 2500), currency="EUR")
     for day in range(40):
         play = study.ask()
-        study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
-    words = "Change: Lyon→north: 121 EUR before, 238 EUR after day 25. Older reports"
+        cost = 1200.0 + day % 3 if day < 25 else 2390.0 - day % 3
+        study.tell(play.id, {"Lyon->north": [cost] * 2})
+    words = "Change: Lyon→north: 1,201 EUR before, 2,389 EUR after day 25. Older reports"
     assert f"{words} no longer count." in text_of(place)
     study.keep("Lyon->north")
     assert "no longer count" not in text_of(place)
-    assert "Cost of the last 30 days: 478 EUR on the last day, rising by" in text_of(place)
+    assert "Cost of the last 30 days: 4,780 EUR on the last day, rising by" in text_of(place)
+    assert '<data value="4780">4,780</data> EUR on the last' in place.get("/").text
 
 
 def plays(*realised: float) -> pd.DataFrame:

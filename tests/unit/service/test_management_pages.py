@@ -359,6 +359,12 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
             b"from;to;day;cost\na;b;1;9,5\na;b;2;cheap",
             {"high": "15", "low": "0", "supply": "a 1"},
         ),
+        (  # customers in another language, groups of digits, and a bill without a number
+            "Datum;Depot;Kunde;Betrag (EUR)\n1.3.2026;Köln;Ulm;1.200,50\n"
+            "1.3.2026;Köln;Ulm;800,00\n2.3.2026;Köln;Aalen;strittig\n"
+            "2.3.2026;Köln;Aalen;90,00".encode(),
+            {"kind": "transport", "demand": "Ulm 2\nAalen 2", "high": "1900", "currency": "EUR"},
+        ),
         (b"depot,town,day,cost\n007,NA,1,9", {"supply": "007 1", "demand": "NA 1"}),
     ],
 )

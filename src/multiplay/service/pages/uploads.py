@@ -11,7 +11,7 @@ from itertools import permutations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.csv_format import decoded
+from multiplay._support.csv_format import decoded, number_in
 from multiplay._support.formatting import number
 from multiplay._support.frames import EXCEL, TableFile, read_file
 from multiplay.actions.transport import sides_of
@@ -28,6 +28,7 @@ MOST_PARTS = 1_000
 MOST_COLUMNS = 200
 TRIED = 50  # different values of a column that are compared with the names of arms
 CELL = re.compile(rb'<c[^>]*\br="([A-Z]{1,3})(\d{1,7})"')
+WITH_DIGITS_ONLY = re.compile(r"[\W\d]*")  # dates, numbers and nothing
 ARROW = "->"
 ROOM = 1.5  # the largest cost of a new study, relative to the largest cost of a bill
 CURRENCIES = {"eur": "EUR", "euro": "EUR", "euros": "EUR", "usd": "USD", "gbp": "GBP", "chf": "CHF"}
@@ -172,7 +173,9 @@ def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
         free.pop(name)
     loss, round = take("loss"), take("round")
     if not arm:
-        source, target = take("source"), take("target")
+        source = take("source")
+        target = take("target") or (_names_beside(table, free) if source else "")
+        free.pop(target, None)
         arm = (source, target) if source and target else tuple(filter(None, [take("arm")]))
         if source and not target and not arm:
             arm = (source,)
@@ -191,6 +194,21 @@ def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
 def column_named(table: pd.DataFrame, words: Collection[str]) -> str:
     """Return the first column whose name has one of these words; "" if there is none."""
     return next((str(one) for one in table.columns if _words(str(one)) & {*words}), "")
+
+
+def _names_beside(table: pd.DataFrame, columns: Iterable[str]) -> str:
+    """Return the first of these columns that has names which occur often; "" if there is none.
+
+    It has the customers, if the column of depots is known and customers have a word of their own.
+    """
+    for name in columns:
+        values = table[name].dropna()
+        different = values.unique()
+        if values.dtype.kind == "O" and 2 * len(different) <= len(values):
+            texts = [str(value) for value in different[:TRIED]]
+            if not any(map(WITH_DIGITS_ONLY.fullmatch, texts)):
+                return name
+    return ""
 
 
 def _words(name: str) -> set[str]:
@@ -304,7 +322,7 @@ def _range(file: TableFile, columns: Columns) -> dict[str, str]:
     costs = file.frame[columns.loss]
     if costs.dtype.kind not in "iuf":  # some rows have no number
         mark = "." if file.format is None else file.format.decimal
-        costs = pd.to_numeric(costs.astype(str).str.replace(mark, "."), errors="coerce")
+        costs = pd.Series([number_in(str(cost), mark) for cost in costs], dtype=float)
     low, high = float(costs.min()), float(costs.max())
     if not (math.isfinite(low) and math.isfinite(high)) or high <= 0:
         return found

@@ -480,4 +480,5 @@ def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:
 def journal_deleted(name: str, url: str) -> NotFound:
     """Return the error for a handle whose journal was deleted, or has a new name."""
     expected, got = f"an existing name in {url}", f"{name!r}, which was deleted or renamed"
-    return NotFound("name", expected, got, "Open a different one.")
+    hint = "Open a different one, or this one again if it was restored."
+    return NotFound("name", expected, got, hint)

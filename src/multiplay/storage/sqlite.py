@@ -223,6 +223,10 @@ class SqliteConnection(DatabaseConnection):
         except sqlite3.OperationalError as error:
             if _code(error) not in BUSY:
                 raise
+        except UnicodeDecodeError:  # the message of SQLite quotes damaged bytes of the file
+            damaged = sqlite3.DatabaseError("the schema is damaged")
+            damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damaged from None
         deadline, longest = time.monotonic() + self._timeout, FIRST
         while True:
             time.sleep(CHANCE.uniform(SHORTEST, longest))

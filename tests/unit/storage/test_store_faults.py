@@ -256,6 +256,21 @@ def test_damaged_pages(tmp_path: Path) -> None:
     assert len(failed) > 3
 
 
+def test_a_damaged_schema_whose_text_cannot_be_decoded(tmp_path: Path) -> None:
+    """SQLite quotes it in its message, which Python then cannot decode."""
+    place = tmp_path / "a.db"
+    store = store_at(place)
+    Diary(store).journal.close()
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = place.read_bytes()
+    assert b"CREATE TABLE multiplay_entries" in whole
+    place.write_bytes(whole.replace(b"CREATE TABLE", b"CREATE \xec\xffBLE"))
+    for act in (store.names, lambda: store.open("diary")):
+        with pytest.raises(StoreError, match="the file is damaged"):
+            act()
+
+
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 @pytest.mark.parametrize("when", ["before", "during"])
 def test_a_log_that_is_deleted(tmp_path: Path, suffix: str, when: str) -> None:

@@ -25,6 +25,7 @@ from multiplay.kernels.jit import borrowed, kernel, part, subroutine
 from multiplay.types import FloatArray, IntArray
 
 MAX_ITERATIONS = 200
+MAX_CUTS = 60  # of one step; more are rounding, at x so tiny that a step cannot be taken back
 FEW = 4  # columns, up to which a plain elimination is faster than one in blocks, and the same
 WIDE = 16  # columns from which the matrix product of a library is faster than a loop
 SMALL_STEP = 1e-6  # Newton converges quadratically: after a step this small, errors are near 1e-12
@@ -104,10 +105,10 @@ def minimise_within(
                 break
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
-            while True:
+            for cuts in range(MAX_CUTS + 1):
                 differentiate(arm, most, costs, betas, f, at, to, p, gradient, weight)
                 new_slope = inner(gradient, dx)
-                if not new_slope > 0.3 * slope:
+                if cuts == MAX_CUTS or not new_slope > 0.3 * slope:
                     break
                 shorter = length * slope / (slope + new_slope)
                 move(most, at, to, dx, shorter - length)

@@ -19,7 +19,7 @@ import numpy as np
 
 from multiplay.kernels import regulariser
 from multiplay.kernels.jit import borrowed, kernel, part, subroutine
-from multiplay.kernels.newton import MAX_ITERATIONS, STALLED_STEP
+from multiplay.kernels.newton import MAX_CUTS, MAX_ITERATIONS, STALLED_STEP
 from multiplay.types import FloatArray, IntArray
 
 CLOSE = 0.3  # steps this small, relative to the room for them, get the term of second order
@@ -77,7 +77,7 @@ def minimise_within(
             below[i], above[i] = rest[k, second], rest[k, first]
             beta_0[i], beta_1[i] = beta[k, first], beta[k, second]
             cost[i], dx[i] = c[k, first] - c[k, second], 0.0
-        iterations, length, slope = 0, 0.0, np.inf
+        iterations, cuts, length, slope = 0, 0, 0.0, np.inf
         while True:
             inner, pull, weights, whole, parts = 0.0, 0.0, 0.0, 0.0, 0.0
             for i in range(rows):
@@ -96,14 +96,14 @@ def minimise_within(
                 parts += -up if full else down
             # The slope along dx grows with the length: where it has become clearly positive the
             # step was too long, and the secant gives a better length. No objective is evaluated.
-            if inner > 0.3 * slope:
+            if inner > 0.3 * slope and cuts < MAX_CUTS:
                 shorter = length * slope / (slope + inner)
                 move(pairs, below, above, dx, shorter - length)
-                length = shorter
+                cuts, length = cuts + 1, shorter
                 continue
             if iterations == MAX_ITERATIONS:
                 return False
-            iterations, before = iterations + 1, slope
+            iterations, cuts, before = iterations + 1, 0, slope
             step = (((sums[rows] - whole) - parts) + pull) / weights
             slope, largest = newton_step(weight, gradient, step, below, above, dx)
             level += step

@@ -231,6 +231,26 @@ def test_kernel_reports_what_does_not_converge() -> None:
     assert newton.MAX_ITERATIONS < 1000
 
 
+@pytest.mark.parametrize("demand", [[56, 40], [20, 30, 46]])
+def test_steps_to_points_that_are_too_tiny_end(demand: list[int]) -> None:
+    """With entropies alone, x is about exp(-costs / beta): a step past it cannot be taken back."""
+    plans, one, rng = Transport([24, 28, 20, 24], demand), np.ones(1), np.random.default_rng(0)
+    entropies = Regulariser(barrier=0 * one, entropy=one, shannon=one)
+    refused = dict.fromkeys((0.3, 3, 30), 0)
+    for scale in refused:
+        for _ in range(30):
+            costs = scale * rng.normal(size=(1, plans.d))
+            beta = np.full_like(costs, 0.02)
+            try:
+                point = plans.hull.minimise(costs, beta, entropies, plans.hull.start(1))
+            except ArithmeticError:
+                refused[scale] += 1
+            else:
+                assert optimality_gap(plans, costs, beta, entropies, point) < 1e-7
+    assert refused[0.3] == 0
+    assert refused[30] > 0
+
+
 @pytest.mark.slow
 @given(plans=transports(side=6), seed=st.integers(0, 2**32))
 def test_rounding_keeps_margins_exactly(plans: Transport, seed: int) -> None:

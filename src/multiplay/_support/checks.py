@@ -1,6 +1,7 @@
 """Checks of arguments: each returns a usable value or raises ``InvalidInput``."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -37,6 +38,9 @@ def _real(argument: str, values: ArrayLike) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths
         array = np.array(None)
+    if array.dtype == object and all(is_integer(value) for value in array.flat):
+        with suppress(OverflowError):  # integers beyond 64 bits
+            array = array.astype(float)
     if array.dtype.kind not in "biuf":
         raise InvalidInput(argument, "numbers", _short(values), "Give real numbers, not text.")
     return array

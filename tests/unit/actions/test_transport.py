@@ -131,6 +131,7 @@ def test_names() -> None:
         (["many"], [1], "supply: expected numbers"),
         ([1], None, "demand"),
         ([2.0**53, 2.0**53], [2.0**54], "2^53"),
+        ([10**20], [10**20], "2^53"),
     ],
 )
 def test_bad_margins(supply: list[float], demand: list[float], says: str) -> None:

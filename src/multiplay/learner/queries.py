@@ -445,7 +445,8 @@ class Queries(ABC):
             begin then or later, a probability under the model (NaN if only the test finds the
             change); acted, whether older losses no longer count; certain; and arms, the names of
             all arms of the row. A change that arms share has an arm like "8 of 9 arms" and averages
-            over their units.
+            over their units. With declared features, rows compare the losses themselves: a fuel
+            price that has risen is a row too, which the features explain, and nothing is acted on.
         """
         with self._current() as engine:
             return drift_frame(engine.state, level)
@@ -678,6 +679,7 @@ def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:
     for arms, since, *means, units, sure, acted in changes_of(state.moments):
         means = [float(ranges.from_shares(np.array(mean))) for mean in means]
         certain = all(arm in alarms for arm in arms)
+        acted = acted and state.features is None  # a model of features forgets no arm by itself
         rows.append((arms, since, *means, units, sure, acted, certain))
     told = {arm for row in rows for arm in row[0]}  # type: ignore[attr-defined]
     low = ranges.of(names).low

@@ -45,7 +45,7 @@ class StudyFacts(Facts):
     rewards : bool
         Whether units bring rewards, rather than losses.
     follows : bool
-        Whether the policy follows changes.
+        Whether the policy follows changes, or features explain them.
     level : float
         The level of the intervals.
     now : datetime
@@ -178,7 +178,8 @@ def study_facts(
         change=study.change,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
-        follows=isinstance(study.policy, BootstrapCTS) and study.policy.follows,
+        follows=study.features is not None
+        or (isinstance(study.policy, BootstrapCTS) and study.policy.follows),
         level=level,
         now=datetime.now(UTC) if now is None else now,
         asked=history.curve.rounds,

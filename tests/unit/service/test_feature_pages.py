@@ -12,6 +12,8 @@ from featured import FEATURES, KM, ask_and_tell, day, featured_study
 import multiplay as mp
 from multiplay.errors import InvalidInput
 from multiplay.learner.features import FeatureState
+from multiplay.reports.study import study_facts
+from multiplay.reports.study_text import next_steps
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
 from multiplay.service.settings import Settings
@@ -227,6 +229,27 @@ def test_the_page_shows_what_drives_the_costs(
     assert '<hx-partial hx-target="#drivers"' in client.get(f"{PAGE}/parts").text
     monkeypatch.setattr(FeatureState, "misfit", MISFIT)
     assert MISFIT in client.get(PAGE).text
+
+
+def test_a_change_that_features_explain_needs_no_other_policy(store: Path, client: Client) -> None:
+    """The price of fuel rises on day 20, and the bills with it: nothing has to be forgotten."""
+    with featured_study(store_at(store), "fuel") as study, study.together():
+        for number in range(32):
+            fuel = 1.5 if number < 20 else 1.9
+            play = study.ask(features=day(number) | {"fuel": fuel})
+            bill = {
+                arm: [100 * fuel - 90 + (7 * number + truck) % 5 for truck in range(units)]
+                for arm, units in play.plan.items()
+            }
+            study.tell(play.id, bill)
+        rows = study.drift()
+        assert len(rows) == 1
+        assert not rows["acted"].any()
+        assert "follow" not in repr(next_steps(study_facts(study)))
+    text = client.get("/studies/fuel").text
+    assert "Features may explain these changes" in text
+    assert "does not follow changes" not in text
+    assert "Older reports still count" in text
 
 
 def test_the_page_of_a_study_without_features_has_none(client: Client) -> None:

@@ -98,8 +98,13 @@ class AllowanceSettings(NamedTuple):
     def given(cls, baseline: Any, allowance: Any, sure: Any, per: Any) -> AllowanceSettings | None:
         """Return the settings of a learner, after checking them; None without a baseline."""
         if baseline is None:
-            if allowance is not None or per is not None:
-                argument = "allowance" if per is None else "per"
+            changed = {
+                "per": per is not None,
+                "allowance": allowance is not None,
+                "sure": sure != SURE,
+            }
+            argument = next((name for name, given in changed.items() if given), None)
+            if argument is not None:
                 got, hint = "no baseline", "Use baseline=InProportion(), for example."
                 raise InvalidInput("baseline", f"a rule, because {argument} is given", got, hint)
             return None

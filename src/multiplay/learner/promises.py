@@ -550,12 +550,14 @@ class PromiseBook:
             if not promise.hard or month.unknown[k] or not _is_over(over, promise.limit):
                 continue
             best = money_text(_outward(promise.limit + promise.sign * over, promise.sign))
-            least, change = ("least", "Raise") if promise.sign > 0 else ("most", "Lower")
+            at_most = promise.sign > 0
+            least, change = ("least", "Raise") if at_most else ("most", "Lower")
+            broken = "overshot" if at_most else "missed by"
             raise InvalidInput(
                 "promises",
                 f"at {least} {best} of {promise.name} for these {promise.plays} plays",
                 f"{promise.limit:,.10g}",
-                f"{change} it, or write hard=False: then it is overshot as little as possible.",
+                f"{change} it, or write hard=False: then it is {broken} as little as possible.",
             )
 
     # ------------------------------------------------------------ what counts

@@ -244,6 +244,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"allowance": True}, "allowance"),
     ({"baseline": None}, "baseline"),
     ({"baseline": None, "allowance": None, "per": "week"}, "baseline"),
+    ({"baseline": None, "allowance": None, "sure": 0.9}, "baseline"),
     ({"baseline": lambda actions: actions.n}, "baseline"),
     ({"baseline": "every day"}, "baseline"),
     ({"baseline": InProportion}, "baseline"),

@@ -334,7 +334,7 @@ def test_bad_input() -> None:
         ),
         (
             lambda: learner(AtLeast(13, {"*": 1}, plays=3, name="B")).ask(ahead=[plans] * 2),
-            "at most 12 of B for these 3 plays.*Lower it",
+            "at most 12 of B for these 3 plays.*Lower it.* missed by as little",
         ),
     ]
     for act, words in cases:

@@ -287,7 +287,7 @@ def alarms_table(facts: StudyFacts, most: int) -> Table:
         for one in rows_of(facts.alarms.head(most))
     ]
     heads = (words.in_currency(head) for head in ("before", "after"))
-    columns = [words.arm, f"since {words.round}", *heads, plural(words.unit), "sure", "acted"]
+    columns = [words.arm, f"until {words.round}", *heads, plural(words.unit), "sure", "acted"]
     note = left_out(len(facts.alarms) - most, "changes")
     return Table(f"Changes of {plural(words.arm)}", columns, rows, note)
 

@@ -231,6 +231,8 @@ def test_a_plan_of_the_user_is_compared_with_the_proposed_plan(place: Place) -> 
     assert 'name="unit0" value="2"' in shown.text
     smaller = send(place, "expect", {"unit0": "1"})
     assert smaller.status_code == 200, "supplies and demands are those of the plan"
+    assert "not the same deliveries" not in shown.text
+    assert "north gets 1 instead of 4, south gets 0 instead of 1" in smaller.text
     assert study.head == asked, "nothing has changed"
 
 

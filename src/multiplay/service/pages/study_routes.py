@@ -291,7 +291,7 @@ async def expect(context: StudyPageContext) -> Response:
 
             def read(study: Study) -> views.Comparison:
                 own: Estimate = bounded_verbs.expect(limits, study, actions, plan=plan)
-                return views.comparison(study, own)
+                return views.comparison(study, plan, own)
 
             answer = await context.read(read)
         except InvalidInput as error:

@@ -130,11 +130,15 @@ class ChangedArm(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The expected cost of a plan of the user, beside the proposed plan, as text."""
+    """The expected cost of a plan of the user, beside the proposed plan, as text.
+
+    ``deliveries`` names the customers for whom the plans have different units.
+    """
 
     own: str
     proposed: str
     difference: str
+    deliveries: str
 
 
 class WhyView(NamedTuple):
@@ -264,14 +268,34 @@ def why_view(play: PendingPlay) -> WhyView | None:
     return WhyView(str(why), why.explores, why.as_table(MOST_WHY))
 
 
-def comparison(study: Study, own: Estimate) -> Comparison:
+def comparison(study: Study, plan: Mapping[str, int], own: Estimate) -> Comparison:
     """Return the expected cost of a plan of the user, beside that of the proposed plan."""
     words, pending = study.words, study.pending()
-    proposed = pending[-1].expected if pending else study.best().expected
+    other = pending[-1] if pending else study.best()
+    proposed = other.expected
     more = own.total - proposed.total
     side = "more" if more > 0 else "less"
     difference = "the same" if abs(more) < SAME else f"{words.money(abs(more))} {side}"
-    return Comparison(words.estimate(*own), words.estimate(*proposed), difference)
+    texts = words.estimate(*own), words.estimate(*proposed), difference
+    return Comparison(*texts, _deliveries(plan, other.plan))
+
+
+def _deliveries(own: Mapping[str, int], proposed: Mapping[str, int]) -> str:
+    """Return which customers get other units than in the proposed plan.
+
+    Examples
+    --------
+    >>> _deliveries({"Lyon->north": 3}, {"Lyon->north": 2, "Lille->south": 1})
+    'north gets 3 instead of 2, south gets 0 instead of 1'
+    """
+    units: dict[str, list[int]] = {}
+    for place, one in enumerate((own, proposed)):
+        for arm, count in one.items():
+            _, arrow, target = arm.partition("->")
+            if arrow and not arm.startswith(UNMET):
+                units.setdefault(target, [0, 0])[place] += count
+    different = ((target, both) for target, both in units.items() if both[0] != both[1])
+    return ", ".join(f"{target} gets {one} instead of {two}" for target, (one, two) in different)
 
 
 def changed_arms(alarms: pd.DataFrame) -> list[ChangedArm]:

@@ -132,14 +132,14 @@ def test_savings_need_the_permission_to_read_and_have_limits(
         assert post({"rule": plain}, "read", "compare", "PUT").status_code == 403
         assert post({"rule": plain}, "play", "compare", "PUT").status_code == 204
         assert post({}).json()["rule"] == rule.text
-        for argument, body in {
-            "study": {"against": plain, "since": "2026-03-08"},  # too few plays
-            "learning": {"against": plain, "learning": True},
-            "against.type": {"against": {"type": "Budget"}},
-            "against.units['Lyon->north']": {"against": plain | {"units": {"Lyon->north": -1}}},
-            "against.plans": {"against": {"plans": by_key[:1] * 2}},
-            "since": {"against": plain, "since": "2026-02-31"},
-        }.items():
+        for argument, body in (
+            ("since", {"against": plain, "since": "2026-03-08"}),  # too few plays
+            ("since", {"against": plain, "since": "2026-02-31"}),
+            ("learning", {"against": plain, "learning": True}),
+            ("against.type", {"against": {"type": "Budget"}}),
+            ("against.units['Lyon->north']", {"against": plain | {"units": {"Lyon->north": -1}}}),
+            ("against.plans", {"against": {"plans": by_key[:1] * 2}}),
+        ):
             found = post(body)
             assert (found.status_code, found.json()["argument"]) == (422, argument), body
         for argument, against in {  # plans and classes are told apart by the key "plans"

@@ -149,7 +149,8 @@ class Beliefs:
             width = deviations(level) * deviation
             least, scale = round_set.bounds.low, self.state.ranges.scale
             ends = (least + scale * one for one in (total, total - width, total + width))
-            return _within(round_set.bounds, *ends)
+            mean, low, high = (np.clip(one, *round_set.bounds) for one in ends)
+            return mean, low, high
         places, features = self._places(round_set), self.state.features
         if self.knows_rounds_only:
             nothing = np.full(len(places), np.nan)
@@ -174,15 +175,15 @@ class Beliefs:
         if features.misfit:
             width = np.full_like(width, np.nan)
         ends = (mean, mean - width, mean + width)
-        return _within(bounds, *map(self.state.ranges.from_shares, ends))
+        values = [np.clip(self.state.ranges.from_shares(end), *bounds) for end in ends]
+        return values[0], values[1], values[2]
 
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return intervals for the means of all arms ever seen, in the user's unit."""
         state = self.state
-        ends = (self.posterior.mean, *self.posterior.interval(level))
         bounds = state.ranges.of(state.arms.names)
-        _, low, high = _within(bounds, *map(state.ranges.from_shares, ends))
-        return low, high
+        below, above = map(state.ranges.from_shares, self.posterior.interval(level))
+        return np.clip(below, *bounds), np.clip(above, *bounds)
 
     def averages(self) -> FloatArray:
         """Return the average loss of a unit of every arm ever seen, in the user's unit.
@@ -367,16 +368,3 @@ class Beliefs:
         """Return whether the arms of a round are all arms ever seen, in order."""
         names, arms = round_set.actions.names, self.state.arms
         return names is arms.names or tuple(names) == arms.names
-
-
-def _within(
-    bounds: Bounds, mean: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return means and both ends of their intervals, cut to the ranges of the arms.
-
-    The interval of a mean outside its range moves to the range with it: the others say that this
-    end is likely, not that it is certain.
-    """
-    possible = np.clip(mean, *bounds)
-    moved = possible - mean
-    return possible, np.clip(low + moved, *bounds), np.clip(high + moved, *bounds)

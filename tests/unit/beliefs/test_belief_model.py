@@ -163,19 +163,6 @@ def test_ranges_by_arm_are_knowledge() -> None:
     assert learner.best().plan["arm 1"] == 4
 
 
-def test_an_arm_never_seen_is_not_certain_where_its_range_excludes_the_others() -> None:
-    """Its interval is that of a plan of one unit, not a single point at the end of its range."""
-    learner = Learner(Budget(1, [1] * 5), losses={"arm 1": (20, 120), "*": (0, 250)})
-    for day in range(20):
-        for arm in range(1, 4):
-            learner.learn(np.eye(5, dtype=int)[arm], {f"arm {arm + 1}": 200.0 + arm + day % 2})
-    arms = learner.arms()
-    assert arms["mean"][0] == arms["high"][0] == 120
-    assert 20 < arms["low"][0] < 119 < arms["low"][4]
-    plans = [learner.expect(unit) for unit in np.eye(5, dtype=int)]
-    assert_allclose(arms[["mean", "low", "high"]], plans)
-
-
 def test_an_arm_of_which_all_is_forgotten_is_like_one_never_seen() -> None:
     """0.5^40 of a unit counts for nothing: neither in its mean nor in its average."""
     learner = Learner(Budget(1, [1] * 3), BootstrapCTS(discount=0.5), losses=(0, 250))

@@ -95,7 +95,7 @@ def format_of(
             "decimal", f"a mark other than the separator {separator!r}", decimal, hint
         )
     rows = csv.reader(sample, delimiter=separator)
-    cells = [CURRENCY.sub("", cell.strip()) for row in rows for cell in row]
+    cells = [_bare(cell) for row in rows for cell in row]
     decimal = _decimal(cells, separator) if decimal is None else decimal
     groups = GROUPS_OF_POINTS if decimal == "," else GROUPS_OF_COMMAS
     grouped = any(groups.fullmatch(cell) for cell in cells)
@@ -108,7 +108,7 @@ def format_of(
 def decimal_of(texts: Iterable[str], argument: str) -> str:
     """Return the decimal mark of texts that are numbers, if they show it."""
     try:
-        return _decimal([CURRENCY.sub("", text.strip()) for text in texts], ",")
+        return _decimal([_bare(text) for text in texts], ",")
     except InvalidInput as error:
         hint = "Use numbers, or write texts with one decimal mark."
         raise InvalidInput(argument, error.expected, error.got, hint) from None
@@ -124,7 +124,7 @@ def number_in(text: str, decimal: str) -> float | None:
     >>> number_in("1.234,50 €", ","), number_in("1 234.5", "."), number_in("12 km", ".")
     (1234.5, 1234.5, None)
     """
-    match = NUMBERS[decimal].fullmatch(CURRENCY.sub("", text.strip()))
+    match = NUMBERS[decimal].fullmatch(_bare(text))
     if match is None:
         return None
     sign, whole, rest, exponent = (part or "" for part in match.groups())
@@ -170,6 +170,11 @@ def _decimal(cells: list[str], separator: str) -> str:
     if separator != ";" and all(AMBIGUOUS.fullmatch(cell) for cell in commas):
         raise _ambiguous(commas[0])
     return ","
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and a currency around it."""
+    return CURRENCY.sub("", text.strip())
 
 
 def _ambiguous(got: str) -> InvalidInput:

@@ -100,7 +100,7 @@ class Features:
     @staticmethod
     def _check_once(names: Sequence[str]) -> None:
         """Raise ``InvalidInput`` if two features, or two columns of phi, have the same name."""
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        twice = first_double(names)
         if twice is not None:
             expected = "columns with different names; '1' is the intercept, 'km*fuel' a product"
             raise InvalidInput("features", expected, f"{twice!r} twice", "Rename a feature.")
@@ -213,3 +213,10 @@ class Features:
         for factors in self.products:
             row += [math.prod(one) for one in product(*(blocks[name] for name in factors))]
         return np.array([row])
+
+
+def first_double(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs twice; None if all are different."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name in names if names.count(name) > 1)

@@ -13,7 +13,7 @@ from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.features.columns import Column, Number
 from multiplay.features.rows import FeatureRows
-from multiplay.features.schema import MOST_COLUMNS, Features
+from multiplay.features.schema import MOST_COLUMNS, Features, first_double
 from multiplay.types import Arrays, FloatArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -364,13 +364,6 @@ def parsed_code(column: Column, where: str, value: Any) -> float:
 def item(value: Any) -> Any:
     """Return a numpy number as a number of Python."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def first_double(arms: list[str]) -> str | None:
-    """Return the first name that occurs twice; None if all are different."""
-    if len(set(arms)) == len(arms):
-        return None
-    return next(arm for arm in arms if arms.count(arm) > 1)
 
 
 def _same(arms: Sequence[str], others: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.features import Features, Flag, Number
 from multiplay.features.columns import Column
-from multiplay.features.table import first_double
+from multiplay.features.schema import first_double
 from multiplay.studies import Study
 from multiplay.studies.wire import FEATURES
 

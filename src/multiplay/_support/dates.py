@@ -1,9 +1,10 @@
-"""Dates in tables: times and texts such as 2026-12-31 or 31.12.2026 as seconds since 1970."""
+"""Dates in tables, keys and options: texts such as 2026-12-31 or 31.12.2026 name one day."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -18,6 +19,7 @@ YEAR_LAST = re.compile(
     rf"(\d{{1,2}})(?:([-/.])(\d{{1,2}})\2(\d{{4}})|\.(\d{{1,2}})\.(\d\d)){CLOCK}{ZONE}",
     re.IGNORECASE,
 )
+DAY = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}")  # a date alone
 CENTURY = 2000  # of years with two digits
 
 
@@ -71,6 +73,17 @@ def _seconds(value: Any, day_first: bool) -> float | None:
 
 
 def _of_text(text: str, day_first: bool) -> float | None:
+    when = _moment(text, day_first)
+    if when is None:
+        return None
+    try:
+        return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    except OverflowError:
+        return None
+
+
+def _moment(text: str, day_first: bool) -> datetime | None:
+    """Return the time of a text; without a zone if the text has none."""
     match = YEAR_FIRST.fullmatch(text)
     if match is not None:
         year, month, day = int(match[1]), int(match[3]), int(match[4])
@@ -88,13 +101,65 @@ def _of_text(text: str, day_first: bool) -> float | None:
     try:
         clock = hours, int(minute or 0), int(second or 0)
         micro = int((fraction or "0").ljust(6, "0")[:6])
-        return datetime(year, month, day, *clock, micro, tzinfo=_zone(zone)).timestamp()
+        return datetime(year, month, day, *clock, micro, tzinfo=_zone(zone))
     except (ValueError, OverflowError):  # the calendar has no such day
         return None
 
 
-def _zone(text: str | None) -> timezone:
-    if text is None or text.upper() in ("Z", "UTC"):
+def moment_of(text: str) -> datetime | None:
+    """Return the time that a text names, without a zone if it has none; None if it names none.
+
+    03/04/2026 names no time: it does not show which number is the month.
+
+    Examples
+    --------
+    >>> moment_of("18.11.2026") == moment_of("2026-11-18") == datetime(2026, 11, 18)
+    True
+    >>> moment_of("18.11.2026 08:00"), moment_of("03/04/2026"), moment_of("Monday")
+    (datetime.datetime(2026, 11, 18, 8, 0), None, None)
+    """
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    with suppress(InvalidInput):
+        return _moment(text.strip(), _is_day_first("", [text]))
+    return None
+
+
+def day_name(text: str) -> str:
+    """Return a text that is a date as 2026-11-18, and any other text as it is.
+
+    A date has four digits of its year here: 1.2.26 may be the number of a version.
+
+    Examples
+    --------
+    >>> [day_name(text) for text in ("18.11.2026", "2026/11/18", "Monday", "31.2.2026", "1.2.26")]
+    ['2026-11-18', '2026-11-18', 'Monday', '31.2.2026', '1.2.26']
+    """
+    if DAY.fullmatch(text.strip()) is None:
+        return text
+    when = moment_of(text.strip())
+    return text if when is None else when.date().isoformat()
+
+
+def day_names(text: str) -> list[str]:
+    """Return the name of a day, then its other spellings, which older keys may have.
+
+    Examples
+    --------
+    >>> day_names("2026-11-08"), day_names("Monday")
+    (['2026-11-08', '08.11.2026', '8.11.2026'], ['Monday'])
+    """
+    name = day_name(text)
+    found = [name]
+    if DAY.fullmatch(name) is not None and (when := moment_of(name)) is not None:
+        found += [f"{when:%d.%m.%Y}", f"{when.day}.{when.month}.{when.year}"]
+    return [*dict.fromkeys([*found, text])]
+
+
+def _zone(text: str | None) -> timezone | None:
+    if text is None:
+        return None
+    if text.upper() in ("Z", "UTC"):
         return UTC
     minutes = 60 * int(text[1:3]) + int(text[-2:])
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

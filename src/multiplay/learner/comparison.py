@@ -14,6 +14,7 @@ from multiplay._support.checks import (
     probability,
     whole_numbers,
 )
+from multiplay._support.dates import day_name, moment_of
 from multiplay._support.formatting import counted
 from multiplay._support.frames import TableFile, column, table_file
 from multiplay._support.suggestions import suggestion
@@ -120,7 +121,7 @@ def _key(given: Any) -> str:
     """Return the key of a play as text; a time without a clock is its date."""
     if isinstance(given, datetime) and given == datetime(given.year, given.month, given.day):
         given = given.date()
-    return given.isoformat() if isinstance(given, date) else str(given).strip()
+    return given.isoformat() if isinstance(given, date) else day_name(str(given).strip())
 
 
 def plans_of(
@@ -344,10 +345,10 @@ def _moment(argument: str, given: Any, end: bool = False) -> float:
     hint = "Use a text such as '2026-03-01', a date or a datetime."
     when = given
     if isinstance(given, str):
-        try:
-            when = date.fromisoformat(given) if len(given) <= 10 else datetime.fromisoformat(given)
-        except ValueError:
-            raise InvalidInput(argument, "a date or a time", repr(given), hint) from None
+        when = moment_of(given)
+        if when is None:
+            raise InvalidInput(argument, "a date or a time", repr(given), hint)
+        when = when.date() if len(given.strip()) <= len("2026-03-01") else when
     if isinstance(when, date) and not isinstance(when, datetime):
         when = datetime(when.year, when.month, when.day, tzinfo=UTC)
         when += DAY - timedelta(microseconds=1) if end else timedelta(0)

@@ -16,6 +16,7 @@ from multiplay._support.checks import (
     shortened,
     true_or_false,
 )
+from multiplay._support.dates import day_name
 from multiplay._support.patterns import matches
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
@@ -195,7 +196,7 @@ def _date(given: Any) -> str | None:
     if isinstance(given, date):
         return given.isoformat()
     try:
-        return date.fromisoformat(given).isoformat()
+        return date.fromisoformat(day_name(given) if isinstance(given, str) else given).isoformat()
     except (TypeError, ValueError):
         hint = "Use '2026-11-30', for example."
         raise InvalidInput("until", "a date", shortened(repr(given)), hint) from None

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from multiplay._support.dates import moment_of
 from multiplay._support.words import Words
 from multiplay.cli.study.app import (
     REQUEST,
@@ -402,8 +403,9 @@ def _round(option: str, text: str) -> int | datetime:
     """Return the number of a round, or a time; a date is its first moment, here."""
     with suppress(ValueError):
         return int(text)
-    with suppress(ValueError):
-        return datetime.fromisoformat(text)
+    found = moment_of(text)
+    if found is not None:
+        return found
     hint = "Write 12, 2026-06-12 or 2026-06-12T08:00."
     raise InvalidInput(option, "the number of a round, or a date", repr(text), hint)
 

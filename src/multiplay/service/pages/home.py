@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.dates import day_names
 from multiplay._support.formatting import plan_text
 from multiplay._support.words import Words, noun_of
 from multiplay.learner.facts import rows_of
@@ -125,12 +125,8 @@ def day_of(key: str | None, asked: datetime) -> str:
     >>> day_of("2026-11-16", datetime(2026, 11, 15)), day_of("Monday", datetime(2026, 11, 15))
     ('2026-11-16', '2026-11-15')
     """
-    if key is not None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", key):
-        try:
-            return f"{date.fromisoformat(key)}"
-        except ValueError:
-            pass
-    return f"{asked:%Y-%m-%d}"
+    days = [] if key is None else day_names(key)
+    return days[0] if len(days) > 1 else f"{asked:%Y-%m-%d}"
 
 
 def _plan(

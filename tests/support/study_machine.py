@@ -50,7 +50,7 @@ OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again", "correct", "ask_ahead"] * 2,
-    *["promise", "release"],
+    *["promise", "release", "ask_instead"],
     *["expire", "learn_table", "set_words", "set_compare", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
@@ -303,13 +303,24 @@ class StudyMachine(RuleBasedStateMachine):
         ahead = [one.actions() for one in days]
         self._ask(USUAL, self._key_and_time() | {"ahead": ahead})
 
+    def ask_instead(self) -> None:
+        """Ask for a play instead of the pending one with the key."""
+        day = self.draw(DAY)
+        given = () if day is USUAL else (day.actions(),)
+        self._ask(day, self._key_and_time() | {"replace": True}, *given)
+
     def _ask(self, day: Day, options: dict[str, Any], *given: Any) -> None:
         self._do(Request.made("ask", given, options), lambda: self._expect(day, options))
 
     def _expect(self, day: Day, options: dict[str, Any]) -> Any:
         """Return a function that checks the play."""
-        before = self.model.asked_before(options["key"])
-        if before is not None:
+        key, replace = options["key"], options.get("replace", False)
+        before, asked_for = self.model.asked_before(key), asked_for_of(day, options)
+        if replace and (key is None or (before is not None and before.status == "told")):
+            raise Refused
+        if before is not None and before.status != "cancelled" and not replace:
+            if before.asked_for != asked_for:
+                raise Refused
             return lambda answer: same_play(answer, before)
         most, none, exact = (options.get(name, {}) for name in ("at_most", "exclude", "fixed"))
         differs = day != USUAL or most or none or exact  # an equal set counts as usual
@@ -327,8 +338,10 @@ class StudyMachine(RuleBasedStateMachine):
             assert all(plan[name] <= units for name, units in most.items()), "at_most"
             assert not any(plan[name] for name in none), "exclude"
             assert all(plan[name] == units for name, units in exact.items()), "fixed"
+            if before is not None:
+                before.status = "cancelled"
             assert numbers[-1] == repr(self.model.change_cost(plan)), "the cost of changes"
-            self.model.ask(id, key, day.names, plan, options["at"])
+            self.model.ask(id, key, day.names, plan, options["at"], asked_for)
 
         return chosen
 
@@ -618,6 +631,12 @@ def has_index(policy: Policy) -> bool:
 def refuse() -> Any:
     """Raise Refused: the model of an invalid request."""
     raise Refused
+
+
+def asked_for_of(day: Day, options: dict[str, Any]) -> str:
+    """Return what a play is asked for as text, the same for the same request."""
+    limits = [options.get(name) or None for name in ("at_most", "fixed", "exclude", "ahead")]
+    return repr((day, limits))
 
 
 def same_play(answer: Any, play: Play) -> None:

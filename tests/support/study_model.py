@@ -124,6 +124,7 @@ class Play:
     whole: Content | None = None  # the report that counts, if it came at once
     clipped: int = 0
     closed: bool = False  # without a final report
+    asked_for: str = ""  # its set and limits
 
     def __post_init__(self) -> None:
         self.units = {name: [None] * units for name, units in self.plan.items()}
@@ -319,14 +320,23 @@ class Model:
     # ------------------------------------------------------------ verbs
 
     def asked_before(self, key: str | None) -> Play | None:
-        """Return the play of a key."""
-        return next((p for p in self.plays.values() if key is not None and p.key == key), None)
+        """Return the last play of a key."""
+        named = (p for p in reversed(self.plays.values()) if key is not None and p.key == key)
+        return next(named, None)
 
-    def ask(self, id: int, key: str | None, names: Sequence[str], plan: Any, at: float) -> None:
+    def ask(
+        self,
+        id: int,
+        key: str | None,
+        names: Sequence[str],
+        plan: Any,
+        at: float,
+        asked_for: str = "",
+    ) -> None:
         """Add the play that the study has chosen."""
         self.written = True
         self.add_arms(names)
-        self.plays[id] = Play(dict(plan), id, key, at)
+        self.plays[id] = Play(dict(plan), id, key, at, asked_for=asked_for)
         for one in self.promises.values():
             if one.counts(at):
                 one.plays.append(id)
@@ -447,6 +457,7 @@ class Model:
             return play.answer(repeated=True)
         ignore = self.terms.ignore if missing is None else missing == "ignore"
         draft = Play(play.plan, play.id, play.key, play.asked, play.told, TOLD)
+        draft.asked_for = play.asked_for
         draft.take(content, self.terms, partly=ignore)
         draft.check_told(self.terms, ignore)
         draft.reports, draft.whole = [*play.reports, content], content
@@ -461,7 +472,7 @@ class Model:
             return
         if play.status != TOLD and not (play.status == PENDING and play.reports):
             raise Refused
-        self.replace(play, Play(play.plan, play.id, play.key, play.asked))
+        self.replace(play, Play(play.plan, play.id, play.key, play.asked, asked_for=play.asked_for))
         self.note("retract", key, play.id, True)
 
     def replace(self, play: Play, new: Play) -> None:

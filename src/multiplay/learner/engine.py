@@ -20,6 +20,7 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_integer, true_or_false
+from multiplay._support.dates import day_name
 from multiplay._support.formatting import counted
 from multiplay._support.serialization import pack
 from multiplay._support.suggestions import suggestion
@@ -312,6 +313,11 @@ class Engine:
             hint = "Create the learner with baseline='each day', or leave it out."
             raise InvalidInput("baseline", "no plan without an allowance", "a plan", hint)
         return None
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether the plans of the baseline, if there are any, are those of a rule."""
+        return self.allowance is None or self.allowance.has_rule
 
     def baseline_again(self, round_set: RoundSet, memo: Arrays) -> IntArray | None:
         """Return the baseline's plan of a play of the past: by the rule, or as it was given."""
@@ -738,12 +744,12 @@ def is_key(key: Any) -> bool:
 
 
 def checked_key(key: Any) -> str:
-    """Return a key after checking its type, length and characters."""
+    """Return a key after checking it; a date in any spelling is its day, as 2026-11-18."""
     if not is_key(key):
         hint = "Use a text such as '2026-11-15', or leave it out."
         expected = f"a text of 1 to {LONGEST_KEY} characters"
         raise InvalidInput("key", expected, repr(key)[:80], hint)
-    return str(key)
+    return day_name(str(key))
 
 
 def play_error(id: Any, what: str, hint: str) -> InvalidInput:

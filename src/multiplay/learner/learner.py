@@ -22,6 +22,7 @@ import numpy as np
 
 from multiplay._support.atomic_files import as_path, remove_stale_drafts
 from multiplay._support.checks import is_integer, true_or_false
+from multiplay._support.dates import day_names
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet, Rule
@@ -37,7 +38,6 @@ from multiplay.learner.engine import (
     Range,
     Round,
     Units,
-    checked_key,
     play_error,
     told_again,
 )
@@ -55,6 +55,7 @@ from multiplay.learner.events import (
     words_of,
 )
 from multiplay.learner.facts import learner_panel
+from multiplay.learner.plan_request import PlanRequest, checked_replace
 from multiplay.learner.play_log import PlayLog, external_table, joined_tables
 from multiplay.learner.plays import (
     CANCELLED,
@@ -63,13 +64,14 @@ from multiplay.learner.plays import (
     AnyPlay,
     Estimate,
     PendingPlay,
+    PendingState,
     Receipt,
     Remaining,
     duration_seconds,
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import MOST_PAST, checked_promises
+from multiplay.learner.promises import MOST_PAST, checked_promises, given_sets
 from multiplay.learner.queries import Queries, limits_of
 from multiplay.learner.reports import is_among, parse_losses
 from multiplay.learner.round_set import RoundSet
@@ -78,7 +80,7 @@ from multiplay.promises.promise import Promise
 from multiplay.random import POLICY, Streams, seed_or_random
 from multiplay.savings import Saved
 from multiplay.storage.folder import read_record, write_record
-from multiplay.types import Arrays
+from multiplay.types import Arrays, IntArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -249,6 +251,7 @@ class Learner(Queries, HasPanel):
         baseline: Units | None = None,
         ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
+        replace: bool = False,
         at: When = None,
     ) -> PendingPlay:
         """Choose the next play.
@@ -259,7 +262,10 @@ class Learner(Queries, HasPanel):
             The set of this round, if it differs from the usual set. Arms are matched by name; new
             arms are added.
         key
-            A name for this play, such as "2026-11-15". The same key always gives the same play.
+            A name for this play, such as "2026-11-15". The same request with the same key gives the
+            same play, marked as ``repeated``; a different request raises ``Conflict``. The key of a
+            cancelled play is free again. A date names its day in any spelling: 15.11.2026 is
+            2026-11-15.
         at_most, exclude, fixed
             The largest number of units of an arm; arms that are not played; arms with an exact
             number of units. For sets that support such limits.
@@ -279,25 +285,46 @@ class Learner(Queries, HasPanel):
             ``truncated``; on a ``Model``, ``gap`` says how far it may be from the best. Only the
             choice is cut short: the preparation of a new set and single calls of a user-defined
             oracle are not interrupted.
+        replace
+            True: a pending play with this key is cancelled, and a new one is chosen.
         at
             The time of the play; now if not given.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]))
+        >>> play = learner.ask(key="2026-11-18")
+        >>> learner.ask(key="18.11.2026").repeated
+        True
+        >>> learner.ask(key="2026-11-18", exclude=["air"], replace=True).plan
+        {'air': 0, 'sea': 2}
+        >>> learner.plays()["status"].tolist()
+        ['cancelled', 'pending']
         """
         until = time.monotonic() + checked_limit(time_limit)
-        if key is not None and checked_key(key) in self.log.keys:
-            return self._again(self.log.keys[key], key)
         engine, log = self.engine, self.log
+        key, replace = checked_replace(key, replace)
         when, round_set = timestamp("at", at), engine.round_set(actions, at_most, exclude, fixed)
         round_set = engine.featured(round_set, features)
         id, line = log.next_id, len(log)
         base = engine.baseline(round_set, baseline)
+        request = None if key is None else self._plan_request(round_set, base, given_sets(ahead))
+        known = None if key is None else self._id_of(key)
+        if key is not None and request is not None and known is not None:
+            line = self._line(known)
+            then = log.requests.get(known), log.get(line, "asked"), log.status(line)
+            if not request.is_free(key, *then, replace):
+                return self._again(known, key).again()
         sets = engine.promises.checked_ahead(engine.state, ahead)
-        play = engine.ask(id, round_set, when, key, until, base, sets)
+        replaced = known if known in engine.pending else None
+        play = self._chosen(replaced, id, round_set, when, key, until, base, sets)
         action = play.action[0]
         log.ask(when, round_set.actions.names, play.units, play.expected)
         if round_set.may_lack:
             log.unmet[line] = tuple(round_set.actions.unmet(action))
         if key is not None:
-            log.keys[key], log.plans[id] = id, round_set.plan(action)
+            log.name(id, key, round_set.plan(action), request)
         if play.truncated:
             log.truncated[id] = play.gap
         self.events.all.append(Asked(id, engine.pending[id], round_set.scales))
@@ -370,12 +397,14 @@ class Learner(Queries, HasPanel):
         return told
 
     def cancel(self, play: AnyPlay) -> None:
-        """Discard a play that was not carried out: nothing is learned from it."""
+        """Discard a play that was not carried out: nothing is learned from it.
+
+        Its key is free again.
+        """
         id = self._id(play)
         self._check_waits(id)
         self.engine.cancel(id)
-        self.events.all.append(Ended(int(id)))
-        self.log.end(self._line(id), CANCELLED)
+        self._cancelled(id)
 
     def correct(
         self, play: AnyPlay, losses: Losses, *, missing: str | None = None, at: When = None
@@ -748,6 +777,40 @@ class Learner(Queries, HasPanel):
 
     # ------------------------------------------------------------ private
 
+    def _plan_request(
+        self, round_set: RoundSet, baseline: IntArray | None, ahead: Iterable[ActionSet]
+    ) -> PlanRequest:
+        """Return what a play is asked for; a baseline that is a rule is no part of it."""
+        engine, book, given = self.engine, self.engine.promises, round_set.given
+        usual = engine.state.actions
+        own = given is not usual and book.digest(given) != book.digest(usual)
+        return PlanRequest.of(
+            book.digest(given).hex() if own else "",
+            vars(round_set.limits),
+            round_set.today,
+            None if engine.has_rule or baseline is None else round_set.plan(baseline),
+            [book.digest(one).hex() for one in ahead],
+        )
+
+    def _chosen(self, replaced: int | None, *given: Any) -> PendingState:
+        """Choose a play, after the one that it replaces is cancelled."""
+        engine = self.engine
+        if replaced is None:
+            return engine.ask(*given)
+        engine.cancel(replaced)
+        try:
+            play = engine.ask(*given)
+        except BaseException:  # it is pending again
+            self.engine = self.events.replayed(self.events.all, engine)
+            raise
+        self._cancelled(replaced)
+        return play
+
+    def _cancelled(self, id: int) -> None:
+        """Log that a play was cancelled."""
+        self.events.all.append(Ended(int(id)))
+        self.log.end(self._line(id), CANCELLED)
+
     def _close(self, id: int, when: float) -> Receipt:
         words = words_of(self.engine)
         told, outcome = self.engine.close(id, when)
@@ -794,7 +857,7 @@ class Learner(Queries, HasPanel):
         return int(id), line
 
     def _id_of(self, key: str) -> int | None:
-        return self.log.keys.get(key)
+        return next((self.log.keys[one] for one in day_names(key) if one in self.log.keys), None)
 
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None

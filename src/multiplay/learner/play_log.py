@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import CANCELLED, EXTERNAL, NEVER, PENDING, TOLD
 from multiplay.types import Arrays, FloatArray
 
@@ -33,8 +34,10 @@ class PlayLog:
         The digests of all reports by line, concatenated.
     unmet : dict
         The names in a plan that are not arms, by line: those of units that cannot be served.
-    keys, plans : dict
-        The id of each key, and the plan of each play with a key by id.
+    keys : dict
+        The id of the last play of each key.
+    key_of, plans, requests : dict
+        The key of each play that has one, its plan, and what it was asked for, by id.
     truncated : dict
         The gap of each truncated play, or None, by its id.
     """
@@ -46,6 +49,8 @@ class PlayLog:
         self.digests: dict[int, bytes] = {}
         self.unmet: dict[int, tuple[str, ...]] = {}
         self.keys: dict[str, int] = {}
+        self.key_of: dict[int, str] = {}
+        self.requests: dict[int, PlanRequest] = {}
         self.plans: dict[int, dict[str, int]] = {}
         self.truncated: dict[int, float | None] = {}
         self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -90,6 +95,12 @@ class PlayLog:
         self.numbers.extend((when, NEVER, units, 0.0, expected, NEVER, 0.0, 0.0))
         self.arms.append(self._tuples.setdefault(arms, arms))
 
+    def name(self, id: int, key: str, plan: dict[str, int], request: PlanRequest | None) -> None:
+        """Give a play its key, with its plan and what it was asked for."""
+        self.keys[key], self.key_of[id], self.plans[id] = id, key, plan
+        if request is not None:
+            self.requests[id] = request
+
     def get(self, line: int, column: str) -> float:
         """Return a number of a line."""
         return self.numbers[line * WIDTH + PLACE[column]]
@@ -123,8 +134,8 @@ class PlayLog:
 
     def frame(self) -> pd.DataFrame:
         """Return all lines as a table."""
-        ids, by_id = self.ids(), {id: key for key, id in self.keys.items()}
-        return plays_table(ids, [by_id.get(id) for id in ids], np.array(self.numbers))
+        ids = self.ids()
+        return plays_table(ids, [self.key_of.get(id) for id in ids], np.array(self.numbers))
 
     def record(self) -> tuple[dict[str, Any], Arrays]:
         """Return the log as plain data and arrays."""
@@ -141,7 +152,8 @@ class PlayLog:
             "lives": [list(block) for block in self.id_blocks],
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
-            "keys": [[key, id, self.plans[id]] for key, id in self.keys.items()],
+            "keys": [[key, id, self.plans[id]] for id, key in self.key_of.items()],
+            "requests": [[id, *request] for id, request in self.requests.items()],
             "hurried": sorted(self.truncated),
             "gaps": [gap for _, gap in sorted(self.truncated.items())],
         }, arrays
@@ -156,8 +168,9 @@ class PlayLog:
         log.arms = [different[number] for number in arrays["arms"]]
         log._tuples = {names: names for names in different}
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
+        requests = {id: PlanRequest(*rest) for id, *rest in header.get("requests", ())}
         for key, id, plan in header["keys"]:
-            log.keys[key], log.plans[id] = id, plan
+            log.name(id, key, plan, requests.get(id))
         log.truncated = truncated_of(header)
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
         end = 0

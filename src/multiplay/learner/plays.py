@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from multiplay._support.checks import is_number
+from multiplay._support.dates import moment_of
 from multiplay._support.formatting import (
     Table,
     chosen,
@@ -46,7 +47,7 @@ PENDING, TOLD, CANCELLED, EXTERNAL = "pending", "told", "cancelled", "external"
 NEVER = math.nan
 MOST_ROWS_SHOWN = 30  # of a plan in a notebook
 MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interval
-DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")  # at the beginning of a key
+DATE = re.compile(r"(\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4})(?!\d)")  # a key begins with it
 LONGEST_ID = 19  # digits
 FAR = 9e9  # seconds: pandas has no times after the year 2262
 
@@ -394,6 +395,8 @@ class PendingPlay(HasEstimate):
         Whether a promise changed the plan beyond its price.
     change_cost : float
         What its differences from the last plan cost, in the user's unit; no part of ``expected``.
+    repeated : bool
+        Whether the same request was made before with this key: nothing has changed.
     expected : Estimate
         What it should cost in all, by what is known when this is read for the first time.
 
@@ -427,6 +430,7 @@ class PendingPlay(HasEstimate):
     prices: dict[str, float] = field(default_factory=dict)
     held: bool = False
     change_cost: float = 0.0
+    repeated: bool = field(default=False, compare=False)
 
     def __init__(
         self,
@@ -444,6 +448,7 @@ class PendingPlay(HasEstimate):
         prices: dict[str, float] | None = None,
         held: bool = False,
         change_cost: float = 0.0,
+        repeated: bool = False,
     ) -> None:  # faster than that of a frozen dataclass, which sets single fields
         self.__dict__.update(
             id=id,
@@ -460,6 +465,7 @@ class PendingPlay(HasEstimate):
             prices={} if prices is None else prices,
             held=held,
             change_cost=change_cost,
+            repeated=repeated,
         )
 
     @property
@@ -477,6 +483,12 @@ class PendingPlay(HasEstimate):
         The play must be pending.
         """
         return self._why()
+
+    def again(self) -> PendingPlay:
+        """Return the play as the answer to a repeated request."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, repeated=True)
+        return made
 
     def _panel(self) -> Panel:
         facts = {"key": self.key} if self.key is not None else {}
@@ -774,10 +786,5 @@ def time_of(key: str | None, otherwise: float) -> float:
     (86400.0, 5.0, 5.0)
     """
     found = DATE.match(key or "")
-    try:
-        day = None if found is None else date.fromisoformat(found[1])
-    except ValueError:  # the calendar has no such day
-        day = None
-    if day is None:
-        return otherwise
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+    day = None if found is None else moment_of(found[1])
+    return otherwise if day is None else day.replace(tzinfo=UTC).timestamp()

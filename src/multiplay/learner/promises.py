@@ -759,7 +759,9 @@ def checked_promise(given: Any, taken: Container[str]) -> Promise:
 
 
 def given_sets(given: Any) -> Sequence[ActionSet]:
-    """Return the sets of plays to come, after checking that they are sets."""
+    """Return the sets of plays to come, after checking that they are sets; none for None."""
+    if given is None:
+        return ()
     if isinstance(given, ActionSet) or not is_list(given):
         hint = "Use ahead=[set of tomorrow, ...]."
         raise InvalidInput("ahead", "a list of sets", shortened(repr(given)), hint)

@@ -475,7 +475,7 @@ def _events(header: Any, arrays: Arrays, state: PolicyState, log: PlayLog) -> Ev
         phi = arrays.get(f"plays/{group}/phi")
         for k, (place, play) in enumerate(zip(places, _plays_of_group(group, arrays), strict=True)):
             of_place[place] = play, None if phi is None else phi[k]
-    by_id, line = {id: key for key, id in log.keys.items()}, {i: k for k, i in enumerate(log.ids())}
+    line = {id: k for k, id in enumerate(log.ids())}
     ids, days, features = arrays["asked"].tolist(), arrays["days_of"].tolist(), header["features"]
     asked = list[Asked]()
     for k, (id, place) in enumerate(zip(ids, sorted(of_place), strict=True)):
@@ -485,7 +485,7 @@ def _events(header: Any, arrays: Arrays, state: PolicyState, log: PlayLog) -> Ev
         own: dict[str, Any] = {"asked": when, "expected": expected, "units": int(play.action.sum())}
         own |= {"truncated": id in log.truncated, "gap": log.truncated.get(id)}
         own |= {"phi": phi, "today": today}
-        pending = PendingState(play, sets[days[k]], by_id.get(id), **own)
+        pending = PendingState(play, sets[days[k]], log.key_of.get(id), **own)
         asked.append(Asked(id, pending, _scales(scales)))
     parsed = _losses_of(without_prefix("losses/", arrays))
     words = [row.tobytes() for row in arrays["told_words"]]

@@ -34,6 +34,7 @@ from multiplay.learner.engine import (
 )
 from multiplay.learner.learner import When
 from multiplay.learner.logged_data import TableCheck, arm_columns, checked_day_first
+from multiplay.learner.plan_request import checked_replace
 from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
     AnyPlay,
@@ -348,6 +349,7 @@ class RemoteStudy(HasPanel):
         baseline: Units | None = None,
         ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
+        replace: bool = False,
         at: When = None,
     ) -> PendingPlay:
         """Choose the next play; as ``Study.ask``.
@@ -355,7 +357,8 @@ class RemoteStudy(HasPanel):
         The service has its own time limit, 10 seconds by default.
         """
         checked_limit(time_limit)
-        given = {"time_limit": time_limit, **_labels(key, at)}
+        key, replaces = checked_replace(key, replace)
+        given = {"time_limit": time_limit, "replace": replaces, **_labels(key, at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
         if baseline is not None:
             given["baseline"] = wire.plain_units("baseline", baseline)

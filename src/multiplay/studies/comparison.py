@@ -143,6 +143,8 @@ class _Reader:
         (kind, _, play, when), record = entry.labels, entry.record
         id = play or 0
         if kind == entry_codec.ASK:
+            if entry_codec.REPLACES in record.header:
+                yield Ended(record.header[entry_codec.REPLACES])
             yield Asked(id, self._asked(entry))
         elif kind in (entry_codec.TELL, entry_codec.PART) or (kind, bool(new.header)) == CORRECTED:
             losses = {**record.header, **new.header}["losses"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from multiplay._support.dates import day_names
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner.engine import Losses, is_key
 from multiplay.learner.plays import CANCELLED, AnyPlay, PendingState
@@ -33,7 +34,8 @@ class Target(NamedTuple):
     def of(cls, journal: Journal, play: AnyPlay) -> Target:
         """Return the play of an id or a key, or the external plan or table of a key."""
         if isinstance(play, str) and is_key(play):
-            external = journal.find((LEARN, TABLE), play)
+            wanted = [(kind, name) for name in day_names(play) for kind in (LEARN, TABLE)]
+            external = next(iter(journal.find_all(wanted)), None)
             if external is not None and not _is_carried_out(journal, play):
                 found = corrections(journal, journal.head().number + 1)
                 own = [entry for entry in found if entry.record.header[OF] == external.number]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_integer
+from multiplay._support.dates import day_name
 from multiplay._support.serialization import (
     completed,
     number_or_none,
@@ -33,6 +34,7 @@ from multiplay.learner import features, snapshot
 from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import NO_TIMES, LoggedData
+from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.play_log import PlayLog
 from multiplay.learner.plays import (
     CANCELLED,
@@ -79,6 +81,7 @@ FEW_ARMS = 32  # whose values of a feature are plain data; of more arms, they ar
 FORMAT = 1  # of entries and snapshots; newer formats are refused
 USUAL = b""  # the digest of the usual set without limits
 BY = "by"  # in an entry: its author
+AGAIN = 2 * REQUEST  # prefix of a key that was free again; keys of requests never have it
 AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
 # Exceptions that content of a different program can raise where it is read or replayed.
@@ -88,6 +91,7 @@ BASELINE, RESTRICTED = "baseline", "restricted"  # in an entry of a play: see al
 PRICES, HELD, AHEAD, SETS = "prices", "held", "ahead", "sets"  # in an entry of a play: promises
 SOLVER = "solver"  # in the first entry: the version of the solver of the set
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
+REPLACES = "replaces"  # in an entry of a play: the pending play that it cancelled
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
 PAST = "past"  # in an entry of a promise: the sets of earlier plays
 WITH = "with"  # in an entry: the version and the processor that wrote it
@@ -316,8 +320,9 @@ def ask_record(
     features: StoredFeatures = NO_FEATURES,
     ahead: StoredAhead = NO_SETS,
     prices: Mapping[str, float] | None = None,
+    replaces: int | None = None,
 ) -> Record:
-    """Return the entry of a chosen play."""
+    """Return the entry of a chosen play; ``replaces`` is the play that it cancelled."""
     action = play.action[0]
     header = {
         "plan": plan_of(action, play.round_set.actions.names),
@@ -330,6 +335,7 @@ def ask_record(
         **({PRICES: dict(prices)} if prices else {}),
         **({HELD: True} if is_held(play.play) else {}),
         **({CHANGED: changed} if (changed := changed_units(play.play)) else {}),
+        **({} if replaces is None else {REPLACES: replaces}),
         **ahead.header(),
         **stored_set.header(),
         **features.header,
@@ -350,6 +356,25 @@ def _of_allowance(play: PendingState) -> dict[str, Any]:
         return {}
     plan = plan_of(play.memo[FOUND][0], play.round_set.actions.names)
     return {BASELINE: plan} | ({RESTRICTED: True} if is_restricted(play.play) else {})
+
+
+def plan_request(record: Record, has_rule: bool) -> PlanRequest | None:
+    """Return what the play of an entry was asked for; None if that is not known.
+
+    ``has_rule``: the plan of the baseline is that of a rule, and was not given.
+    """
+    if record.header.get("imported"):
+        return None
+    stored, features = StoredSet.of_record(record), StoredFeatures.of_record(record)
+    plain = None if stored.plain is None else completed(stored.plain)
+    values = [features.header["features"]] if features.header.get("features") else []
+    return PlanRequest.of(
+        "" if plain is None else set_digest(plain, stored.arrays).hex(),
+        stored.limits,
+        values + ([set_digest(None, features.arrays).hex()] if features.arrays else []),
+        None if has_rule else record.header.get(BASELINE),
+        record.header.get(AHEAD, ()),
+    )
 
 
 def explored(record: Record) -> bool | None:
@@ -390,6 +415,7 @@ def result_record(verb: str, request: Request, result: Any) -> Record:
         answer = result._asdict()
     elif isinstance(result, PendingPlay):
         answer = {"play": result.id, EXPECTED: estimate_fields(result.expected)}
+        answer |= {"repeated": True} if result.repeated else {}
     return requested(Record({"verb": verb, "result": answer}, {}), request)
 
 
@@ -634,14 +660,41 @@ def repeated_receipt(known: Entry, request: Request | None) -> Receipt:
     return receipt_of(known, not same)
 
 
+def key_again(key: str, times: int = 1) -> str:
+    """Return the key of an entry whose key was used before, and was free again.
+
+    A store has one entry for a kind and a key. ``key`` may be that of an entry.
+
+    Examples
+    --------
+    >>> key_again(key_again("Monday")) == key_again("Monday", 2)
+    True
+    """
+    before, name = _times_used(key)
+    return f"{AGAIN}{before + times} {day_name(name)}" if before + times else name
+
+
+def next_key(labels: Labels) -> str | None:
+    """Return the key that an entry has which uses the key of an entry again; None without one."""
+    return None if shown_key(labels) is None else key_again(labels.key or "")
+
+
+def _times_used(key: str) -> tuple[int, str]:
+    """Return how often the key of an entry was used before it, and the key of the caller."""
+    if not key.startswith(AGAIN):
+        return 0, key
+    times, _, name = key.removeprefix(AGAIN).partition(" ")
+    return int(times), name
+
+
 def is_request(key: str | None) -> bool:
     """Return whether a key is that of a request, which users do not see."""
-    return key is not None and key.startswith(REQUEST)
+    return key is not None and key.startswith(REQUEST) and not key.startswith(AGAIN)
 
 
 def shown_key(labels: Labels) -> str | None:
     """Return the key that the caller gave."""
-    return None if is_request(labels.key) else labels.key
+    return None if labels.key is None or is_request(labels.key) else _times_used(labels.key)[1]
 
 
 def check_format(header: Mapping[str, Any]) -> None:
@@ -741,7 +794,7 @@ def import_record(learner: Record, seed: int) -> Record:
 
 def imported_plays(log: PlayLog) -> Iterator[tuple[Record, Labels]]:
     """Yield the entries of earlier plays; what was learned from them is in the first entry."""
-    by_id = {id: key for key, id in log.keys.items()}
+    used: dict[str, int] = {}
     for line, id in enumerate(log.ids()):
         numbers = {name: log.get(line, name) for name in ("asked", "told", "expected", "realised")}
         units, seen, clipped = (int(log.get(line, name)) for name in ("units", "seen", "clipped"))
@@ -754,7 +807,10 @@ def imported_plays(log: PlayLog) -> Iterator[tuple[Record, Labels]]:
             "expected": number_or_none(numbers["expected"]),
             **_unknown("asked", numbers),
         }
-        key = by_id.get(id)
+        key = log.key_of.get(id)
+        if key is not None:
+            used[key] = used.get(key, -1) + 1
+            key = key_again(key, used[key])
         yield Record(asked, {}), Labels(ASK, key, id, _time(numbers["asked"]))
         status = log.status(line)
         if status == CANCELLED:

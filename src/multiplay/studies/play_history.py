@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_integer
+from multiplay._support.dates import day_names
 from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Losses, is_key, play_error, told_again
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 CHUNK = 10_000  # rows
+AT_ONCE = 16  # keys that are looked up in one query
 MOST_TABLES = 50  # imported tables whose days are cached
 
 _tables: dict[bytes, list[tuple[float, ...]]] = {}  # by the digest of their entries
@@ -96,11 +98,43 @@ def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.Dat
 
     ``start`` is the number of the first entry that is read.
     """
-    pairs = journal.pairs(ASK, ENDS, start)
+    pairs = ended_plays(journal, start)
     part = table_of(islice(pairs, chunk))
     yield part
     while len(part) == chunk and len(part := table_of(islice(pairs, chunk))):
         yield part
+
+
+def ended_plays(journal: Journal, start: int = 0) -> Iterator[tuple[Entry, Entry | None]]:
+    """Yield the entry of each play, with the one that ended it.
+
+    That may be the play that replaced it, which has the next use of its key.
+    """
+    pairs = journal.pairs(ASK, ENDS, start)
+    while batch := [*islice(pairs, AT_ONCE)]:
+        after = replacements(journal, [asked for asked, end in batch if _is_open(end)])
+        for asked, end in batch:
+            yield asked, after.get(asked.number, end)
+
+
+def replacements(journal: Journal, pending: Iterable[Entry]) -> dict[int, Entry]:
+    """Return the plays that replaced plays without an end, by the number of the entry of each."""
+    keys = {key: one.number for one in pending if (key := entry_codec.next_key(one.labels))}
+    found = journal.find_all([(ASK, key) for key in keys]) if keys else []
+    return {keys[entry.labels.key or ""]: entry for entry in found}
+
+
+def last_asked(journal: Journal, key: str) -> Entry | None:
+    """Return the entry of the last play with a key; None if there is none."""
+    names, times = [*day_names(key), entry_codec.key_again(key)], 1
+    last: Entry | None = None
+    while found := journal.find_all([(ASK, name) for name in names]):
+        last = max(found, key=lambda entry: entry.number)
+        if last.labels.key != names[-1]:
+            break
+        names = [entry_codec.key_again(key, times + k) for k in range(1, AT_ONCE)]
+        times += len(names)
+    return last
 
 
 def played_plans(
@@ -116,7 +150,7 @@ def played_plans(
 
 
 def _own_plans(journal: Journal, start: int, chunk: int) -> Iterator[tuple[int, PlayedPlan]]:
-    pairs = journal.pairs(ASK, ENDS, start)
+    pairs = ended_plays(journal, start)
     while batch := [*islice(pairs, chunk)]:
         for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
             yield asked.number, _played_plan(journal, row, asked, end)
@@ -271,7 +305,7 @@ def joined_losses(plan: dict[str, int], reports: Iterable[Any]) -> LossesByArm:
 
 def table_page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
     """Return a table of ``rows`` plays from an entry on, and the first entry of the next table."""
-    pairs = journal.pairs(ASK, ENDS, start)
+    pairs = ended_plays(journal, start)
     table = table_of(islice(pairs, rows))
     following = next(pairs, None)
     return table, None if following is None else following[0].number
@@ -295,17 +329,22 @@ def table_of(pairs: Iterable[tuple[Entry, Entry | None]]) -> pd.DataFrame:
 
 
 def about(journal: Journal, play: AnyPlay) -> list[Entry]:
-    """Return all entries of a play; raise ``NotFound`` if there is no such play."""
+    """Return all entries of a play; raise ``NotFound`` if there is no such play.
+
+    The last one may be that of the play that replaced it.
+    """
     id = play_id(play, lambda key: id_of(journal, key))
     found = journal.of_play(checked_id(id))
     if not found:
         raise _unknown(id)
+    if _is_open(pair_of(found)[1]):
+        found += replacements(journal, found[:1]).values()
     return found
 
 
 def id_of(journal: Journal, key: str) -> int | None:
     """Return the id of the play with a key; None if there is none."""
-    asked = journal.find(ASK, key) if is_key(key) else None
+    asked = last_asked(journal, key) if is_key(key) else None
     return None if asked is None else asked.labels.play
 
 
@@ -322,8 +361,8 @@ def _unknown(id: object) -> InvalidInput:
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
     """Return the first entry of a play, and the entry that closed it, if any."""
-    last = about[-1]
-    return about[0], last if last.labels.kind in ENDS else None
+    first, last = about[0], about[-1]
+    return first, last if last.labels.kind in (*ENDS, ASK) and last is not first else None
 
 
 def in_effect(about: Sequence[Entry]) -> list[Entry]:
@@ -354,7 +393,11 @@ def status_of(end: Entry | None) -> str:
     """Return the status of a play."""
     if end is None or end.labels.kind == RETRACT:
         return PENDING
-    return CANCELLED if end.labels.kind == CANCEL else TOLD
+    return CANCELLED if end.labels.kind in (CANCEL, ASK) else TOLD
+
+
+def _is_open(end: Entry | None) -> bool:
+    return status_of(end) == PENDING
 
 
 def plan_again(replica: Replica, asked: Record) -> tuple[IntArray, dict[str, int]]:
@@ -401,7 +444,7 @@ def told_before(
                 known, f"was used for different losses of play {known.labels.play}"
             )
         return entry_codec.repeated_receipt(known, request)
-    end = next(entry for entry in reversed(about) if entry.labels.kind in ENDS)
+    end = next(entry for entry in reversed(about) if entry.labels.kind in (*ENDS, ASK))
     retracted = [place for place, entry in enumerate(about) if entry.labels.kind == RETRACT]
     counting = about[retracted[-1] if retracted else 0 :]  # what was retracted was not told
     with_digests = [entry.record.header for entry in counting if "digests" in entry.record.header]

@@ -31,6 +31,7 @@ from multiplay.errors import InvalidInput
 from multiplay.features import Features, Flag
 from multiplay.learner import snapshot
 from multiplay.learner.engine import Engine, Round
+from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import PendingState
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
@@ -333,9 +334,15 @@ class Replica:
         until: float = math.inf,
         baseline: IntArray | None = None,
         ahead: tuple[ActionSet, ...] = (),
+        replaces: int | None = None,
     ) -> tuple[int, PendingState]:
-        """Choose the next play; ``baseline`` and ``ahead`` as in ``Engine.ask``."""
+        """Choose the next play; ``baseline`` and ``ahead`` as in ``Engine.ask``.
+
+        ``replaces`` is a pending play that is cancelled before.
+        """
         id = self.next_id
+        if replaces is not None:
+            self.engine.cancel(replaces)
         self.engine.state.rng = self.asking.at(id)
         play = self.engine.ask(id, round_set, when, key, until, baseline, ahead)
         play = play._replace(best=self.engine.best_cost(round_set, play.expected))
@@ -382,14 +389,19 @@ class Replica:
         stored_ahead = StoredAhead.of_record(record)
         ahead = stored_ahead.given(self.engine)
         truncated, key = entry_codec.is_truncated(record), entry_codec.shown_key(labels)
+        replaces = record.header.get(entry_codec.REPLACES)
+        if replaces is not None and replaces not in self.engine.pending:
+            raise ReplayMismatch(f"it replaces play {replaces}, which is not pending")
         if check is not Check.NOTHING and labels.play != self.next_id:
             raise ReplayMismatch(f"it has play {labels.play}, but the next play is {self.next_id}")
         if check is Check.BITS and not truncated:
             baseline = self.engine.baseline_again(round_set, entry_codec.memo_of(record))
             stored_ahead = StoredAhead.of(ahead, self.engine)
-            given = round_set, stored_set, labels.at, key, math.inf, baseline, ahead
+            given = round_set, stored_set, labels.at, key, math.inf, baseline, ahead, replaces
             _, chosen = self.ask(*given)
-            return self.ask_record(chosen, round_set, stored_set, stored_ahead)
+            return self.ask_record(chosen, round_set, stored_set, stored_ahead, replaces)
+        if replaces is not None:
+            self.engine.cancel(replaces)
         assert labels.play is not None  # an ask is of a play
         play, header = entry_codec.play_of(record, round_set.actions.names), record.header
         expected = number_or_nan(header["expected"])
@@ -400,18 +412,42 @@ class Replica:
         pending = PendingState(play, round_set.base, *rest, **of_arms)
         expected_record = None
         if check is not Check.NOTHING:
-            expected_record = self._without_choosing(pending, round_set, stored_set, stored_ahead)
+            rest_of = round_set, stored_set, stored_ahead, replaces
+            expected_record = self._without_choosing(pending, *rest_of)
         self.engine.keep(labels.play, pending, round_set, ahead)
         self.next_id, self.last_set = labels.play + 1, stored_set.digest
         return expected_record
 
     def ask_record(
-        self, play: PendingState, round_set: RoundSet, stored_set: StoredSet, ahead: StoredAhead
+        self,
+        play: PendingState,
+        round_set: RoundSet,
+        stored_set: StoredSet,
+        ahead: StoredAhead,
+        replaces: int | None = None,
     ) -> Record:
         """Return the entry of a play."""
         prices = self.engine.promises.prices_of(play.play)
-        rest = self.stored_features(round_set), ahead, prices
+        rest = self.stored_features(round_set), ahead, prices, replaces
         return entry_codec.ask_record(play, stored_set, *rest)
+
+    def plan_request(
+        self,
+        round_set: RoundSet,
+        stored_set: StoredSet,
+        baseline: IntArray | None,
+        ahead: Iterable[ActionSet],
+    ) -> PlanRequest:
+        """Return what a play is asked for, as ``entry_codec.plan_request`` reads an entry."""
+        features, names = self.stored_features(round_set), round_set.actions.names
+        plan = None if baseline is None else entry_codec.plan_of(baseline, names)
+        digests = [self.engine.promises.digest(one).hex() for one in ahead]
+        header = {**stored_set.header(), **features.header, entry_codec.AHEAD: digests}
+        header |= {} if plan is None else {entry_codec.BASELINE: plan}
+        arrays = with_prefix(entry_codec.SET, stored_set.arrays) | features.arrays
+        request = entry_codec.plan_request(Record(header, arrays), self.engine.has_rule)
+        assert request is not None
+        return request
 
     def _without_choosing(
         self,
@@ -419,6 +455,7 @@ class Replica:
         round_set: RoundSet,
         stored_set: StoredSet,
         ahead: StoredAhead,
+        replaces: int | None,
     ) -> Record:
         """Return the expected entry of a play that is not chosen again.
 
@@ -441,7 +478,7 @@ class Replica:
         cost = self.engine.beliefs.cost(round_set, play.action[0], play.phi)
         best = self.engine.best_cost(round_set, cost)
         again = play._replace(expected=cost, units=int(play.action.sum()), best=best)
-        return self.ask_record(again, round_set, stored_set, ahead)
+        return self.ask_record(again, round_set, stored_set, ahead, replaces)
 
     def _told(self, entry: Entry, check: Check) -> Record | None:
         id, header = self._pending(entry), entry.record.header

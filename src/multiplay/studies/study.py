@@ -14,6 +14,7 @@ import numpy as np
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
+from multiplay._support.dates import day_names
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
@@ -27,8 +28,10 @@ from multiplay.learner.comparison import NO_DAYS, Against, Question
 from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.learner import When
+from multiplay.learner.plan_request import PlanRequest, checked_replace
 from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
+    CANCELLED,
     AnyPlay,
     Estimate,
     PendingPlay,
@@ -37,7 +40,7 @@ from multiplay.learner.plays import (
     duration_seconds,
     timestamp,
 )
-from multiplay.learner.promises import MOST_PAST, checked_promises
+from multiplay.learner.promises import MOST_PAST, checked_promises, given_sets
 from multiplay.learner.reports import parse_losses
 from multiplay.learner.round_set import NO_LIMITS
 from multiplay.policies import Policy
@@ -358,32 +361,37 @@ class Study(SyncedState, HasPanel):
         baseline: Units | None = None,
         ahead: Sequence[ActionSet] | None = None,
         time_limit: float | None = None,
+        replace: bool = False,
         at: When = None,
     ) -> PendingPlay:
-        """Choose the next play; as ``Learner.ask``.
-
-        The same key always gives the same play; the other arguments are then ignored.
-        """
+        """Choose the next play; as ``Learner.ask``."""
         when, until = timestamp("at", at), time.monotonic() + checked_limit(time_limit)
+        key, replace = checked_replace(key, replace)
         with self._turn() as replica:
-            known = self._known(key, entry_codec.ASK)
-            if known is not None:
-                return self._again(replica, known)
             engine = replica.engine
             round_set, stored_set = replica.round_set(
                 actions, engine.limits(actions, at_most, exclude, fixed)
             )
             round_set = engine.featured(round_set, features)
             base = engine.baseline(round_set, baseline)
+            known = None if key is None else play_history.last_asked(self._journal, key)
+            if key is not None and known is not None:
+                request = replica.plan_request(round_set, stored_set, base, given_sets(ahead))
+                if not self._is_free(replica, key, known, request, replace):
+                    return self._again(replica, known).again()
             sets = engine.promises.checked_ahead(engine.state, ahead)
             stored_ahead = StoredAhead.of(sets, engine)
+            old = None if known is None else known.labels.play
+            replaces = old if old in engine.pending else None
             self._changed = True  # new arms are added before the policy may fail
-            id, play = replica.ask(round_set, stored_set, when, key, until, base, sets)
+            given = round_set, stored_set, when, key, until, base, sets, replaces
+            id, play = replica.ask(*given)
             asked, result = self._pending_play(engine, id), dict[str, Any]()
             if self._request is not None:  # the estimate of now, whatever is learned later
                 result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
-            record = replica.ask_record(play, round_set, stored_set, stored_ahead)
-            self._write(replica, record, Labels(entry_codec.ASK, key, id, when), **result)
+            record = replica.ask_record(play, round_set, stored_set, stored_ahead, replaces)
+            label = key if known is None else entry_codec.next_key(known.labels)
+            self._write(replica, record, Labels(entry_codec.ASK, label, id, when), **result)
         engine.warn_if_promised(play)
         return asked
 
@@ -916,9 +924,10 @@ class Study(SyncedState, HasPanel):
             return verify(self._journal, live, head.number, *self._given, progress, problems)
 
     def is_asked(self, key: str | None) -> bool:
-        """Return whether a play was asked with this key."""
+        """Return whether a play that was not cancelled has this key."""
         with self._lock:
-            return self._known(key, entry_codec.ASK) is not None
+            asked = None if key is None else play_history.last_asked(self._journal, key)
+            return asked is not None and self._status(asked) != CANCELLED
 
     def once(self, verb: str, request: Request, act: Callable[[], T]) -> T:
         """Call a verb for a request of a client; the same request again has the same result.
@@ -953,7 +962,23 @@ class Study(SyncedState, HasPanel):
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return the entry of a key that was used before."""
-        return None if key is None else self._journal.find(kinds, checked_key(key))
+        if key is None:
+            return None
+        wanted = [(kind, one) for one in day_names(checked_key(key)) for kind in kinds]
+        return next(iter(self._journal.find_all(wanted)), None)
+
+    def _status(self, asked: Entry) -> str:
+        """Return the status of the play of an entry."""
+        assert asked.labels.play is not None
+        about = play_history.about(self._journal, asked.labels.play)
+        return play_history.status_of(play_history.pair_of(about)[1])
+
+    def _is_free(
+        self, replica: Replica, key: str, known: Entry, request: PlanRequest, replace: bool
+    ) -> bool:
+        """Return whether the key of a play can name a new play; as ``PlanRequest.is_free``."""
+        then = entry_codec.plan_request(known.record, replica.engine.has_rule)
+        return request.is_free(key, then, known.labels.at, self._status(known), replace)
 
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self._journal, key)
@@ -978,7 +1003,8 @@ class Study(SyncedState, HasPanel):
             result, verb = header["result"], header["verb"]
             if verb == entry_codec.ASK:
                 asked = play_history.about(self._journal, result["play"])[0]
-                return self._as_then(replica, asked, result[entry_codec.EXPECTED])
+                then = self._as_then(replica, asked, result[entry_codec.EXPECTED])
+                return then.again() if result.get("repeated") else then
             if verb in entry_codec.RESTARTS:
                 return Remaining(**result)
             if verb in NO_RECEIPTS:

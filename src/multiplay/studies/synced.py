@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
+from multiplay._support.dates import day_name
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import REQUEST, Engine
 from multiplay.learner.plays import PendingPlay
@@ -327,6 +328,8 @@ class SyncedState(Queries):
         ``result`` is what the result of the request needs, and the entry has not.
         """
         self._changed = True
+        if labels.key is not None:
+            labels = labels._replace(key=day_name(labels.key))
         request, self._request = self._request, None
         if request is not None and labels.key is None:
             labels = labels._replace(key=REQUEST + request.id)

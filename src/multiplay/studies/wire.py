@@ -170,7 +170,7 @@ def of_play(play: PendingPlay) -> dict[str, Any]:
     cut = {"truncated": play.truncated, "gap": play.gap}
     limit = {name: getattr(play, name) for name in ("baseline", "explores", "restricted")}
     promised = {"prices": dict(play.prices), "held": play.held}
-    promised["change_cost"] = play.change_cost
+    promised |= {"change_cost": play.change_cost, "repeated": play.repeated}
     return {"id": play.id, "key": play.key, **cut, **limit, **promised, **of_plan(play)}
 
 
@@ -194,6 +194,7 @@ def to_play(
         prices=plain.get("prices", {}),
         held=plain.get("held", False),
         change_cost=plain.get("change_cost", 0.0),
+        repeated=plain.get("repeated", False),
     )
 
 

@@ -117,7 +117,8 @@ def test_programs_get_json(lanes: Run) -> None:
     assert sum(play["plan"].values()) == 10
     low, total, high = (play["expected"][name] for name in ("low", "total", "high"))
     assert low < total == 1250.0 < high
-    assert lanes("pending", "lanes", "--json").json == [play]
+    assert play["repeated"]
+    assert lanes("pending", "lanes", "--json").json == [play | {"repeated": False}]
     costs = bills(lanes, 1)
     told: dict[str, Any] = {"id": 1, "seen": 10, "missing": 0, "clipped": 0}
     told |= {"repeated": False, "final": True, "added": [], "skipped": 0}

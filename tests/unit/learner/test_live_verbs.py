@@ -14,6 +14,7 @@ from refusal import refused
 import multiplay as mp
 from multiplay import Learner, Policy, Transport
 from multiplay.actions import ActionSet
+from multiplay.errors import Conflict
 from multiplay.learner import PendingPlay, snapshot
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -1144,20 +1145,25 @@ def test_repr_says_something(policy: Policy) -> None:
 # ---------------------------------------------------------------- keys
 
 
-def test_a_key_gives_the_same_play_for_ever(tmp_path: Path) -> None:
+def test_a_key_gives_the_same_play_for_the_same_request(tmp_path: Path) -> None:
     learner = Learner(PLANS, mp.GenCTS(), losses=(0, 250))
-    plays = {key: learner.ask(SHORT, key=key) for key in ("pending", "told", "cancelled")}
+    plays = {key: learner.ask(SHORT, key=key) for key in ("pending", "told")}
     learner.tell(plays["told"].id, told(plays["told"], 1))
-    learner.cancel(plays["cancelled"].id)
     learner.save(tmp_path / "learner")
     for one in (learner, Learner.load(tmp_path / "learner")):
         before, asked = dump(one), one.plays().set_index("key")["expected"]
         for key, play in plays.items():
-            for again in (one.ask(key=key), one.ask(BUSY, key=key, exclude=["Lyon->north"])):
-                assert (again.id, again.plan, again.key) == (play.id, play.plan, key)
-                assert (again.action == play.action).all()
-                if key != "pending":  # a pending play is estimated again
-                    assert again.expected.total == asked[key] == pytest.approx(3 * 125 + 80)
+            again = one.ask(SHORT, key=key)
+            assert (again.id, again.plan, again.key) == (play.id, play.plan, key)
+            assert (again.action == play.action).all()
+            assert again.repeated
+            assert not play.repeated
+            if key != "pending":  # a pending play is estimated again
+                assert again.expected.total == asked[key] == pytest.approx(3 * 125 + 80)
+            for other in ({"actions": BUSY}, {"actions": SHORT, "exclude": ["Lyon->north"]}, {}):
+                with pytest.raises(Conflict, match="planned on") as caught:
+                    one.ask(key=key, **other)
+                assert caught.value.argument == "key"
         assert dump(one) == before
         assert one.plays()["key"].tolist() == list(plays)
         assert one.pending()[0].key == "pending"

@@ -121,7 +121,7 @@ def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None
     assert (live.plan, live.prices, live.held) == (then.plan, then.prices, then.held)
     asked = opened.ask(actions=days[7], key="last")
     study.tell("last", bills(asked))
-    again = study.ask(key="last")
+    again = study.ask(actions=days[7], key="last")
     assert (again.prices, again.held) == (asked.prices, asked.held)
     study.release("CO2")
     study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")

@@ -57,7 +57,8 @@ class Office:
                 table = study.plays().set_index("key")["status"]
                 assert table.index.tolist() == [f"{day}" for day in range(self.day)]
                 assert set(table.index[table == "told"]) == self.told
-                assert all(study.ask(key=key).plan == plan for key, plan in self.plans.items())
+                for key, plan in self.plans.items():
+                    assert table[key] == "cancelled" or study.ask(key=key).plan == plan
             assert tables(other) == tables(self.study)
             assert other.verify().ok
 

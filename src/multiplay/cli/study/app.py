@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 from typer.core import TyperGroup
 
+from multiplay._support.dates import moment_of
 from multiplay.cli.app import app
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Damaged, Store
@@ -27,6 +28,9 @@ OPTIONS = {
     r"\bslack=True": "--slack",
     r"\bsurplus=True": "--surplus",
     r"\bfinal=False": "--part",
+    r"\breplace=True": "--replace",
+    r"\bretract\(play\)": "multiplay study retract",
+    r"\bcancel\(play\)": "multiplay study cancel",
     r"\bskip_bad=True": "--skip-bad",
     r"\bday_first=True or day_first=False": "--day-first or --month-first",
     r"\bshortage=\.\.\.": "--shortage COST",
@@ -199,11 +203,11 @@ def time_of(option: str, text: str | None) -> datetime | None:
     """Return the time of an option; a date is its first moment, here."""
     if text is None:
         return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+    found = moment_of(text)
+    if found is None:
         hint = "Write 2026-11-15 or 2026-11-15T08:00, with +01:00 for a time zone."
-        raise InvalidInput(option, "a date or a time", repr(text), hint) from None
+        raise InvalidInput(option, "a date or a time", repr(text), hint)
+    return found
 
 
 def opened(name: str, store: str | Store) -> Study:

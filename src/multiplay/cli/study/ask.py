@@ -70,6 +70,7 @@ def plain_play(play: PendingPlay) -> dict[str, Any]:
         "restricted": play.restricted,
         "prices": play.prices,
         "held": play.held,
+        "repeated": play.repeated,
     }
 
 
@@ -131,6 +132,10 @@ def ask(
         ),
     ] = None,
     time_limit: TimeLimit = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Cancel the pending plan of this key, and make a new one."),
+    ] = False,
     at: At = None,
     why: Annotated[
         bool, typer.Option("--why", help="Also say why this plan, and what learning costs.")
@@ -140,10 +145,13 @@ def ask(
 ) -> None:
     """Ask for the plan of the next day.
 
-    With [b]--key[/b], such as the date, the command may be repeated: the same key always gives the
-    same plan. If the set of this round differs from the usual set, give the difference:
-    [b]--supply[/b], [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]. Or give the set of this
-    round as a file, as for [b]multiplay study create[/b]: [b]--set FILE.toml[/b].
+    With [b]--key[/b], such as the date, the command may be repeated: the same request with the same
+    key gives the same plan. A different request with that key is refused, unless [b]--replace[/b]
+    cancels the pending plan and makes a new one. A date names its day in any spelling.
+
+    If the set of this round differs from the usual set, give the difference: [b]--supply[/b],
+    [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]. Or give the set of this round as a file,
+    as for [b]multiplay study create[/b]: [b]--set FILE.toml[/b].
 
     If the study has features, give those of this round: a value for all arms by [b]--set
     fuel=1.72[/b], values by arm in a table, in which the arm * stands for all others. Features of
@@ -168,6 +176,8 @@ def ask(
 
         multiplay study ask lanes --supply Lyon=9,Paris=1 --demand north=6,south=4
 
+        multiplay study ask lanes --key 2026-11-16 --exclude 's1->d1' --replace
+
         multiplay study ask lanes --features today.csv --set weekday=Tue
 
         multiplay study ask lanes --key 2026-11-17 --why
@@ -176,19 +186,23 @@ def ask(
     truncated plan may be from the best, or null); baseline (units by arm), explores (units that
     differ from it) and restricted, for a study with an allowance; prices (of a unit of each
     promise) and held (whether a promise changed the plan beyond its price), for a study with
-    promises; with --why also why, as multiplay study why prints it.
+    promises; repeated (whether the same request was made before with this key); with --why also
+    why, as multiplay study why prints it.
     """
     given = features.RoundOptions.of(day.round_options)
     with opened(name, store) as known:
         limits = day.arguments(known, given)
         limits["baseline"] = options.parsed_units("--baseline", baseline) if baseline else None
         limits["ahead"] = None if ahead is None else options.sets_ahead(ahead, known.actions)
-        play = known.ask(key=key, time_limit=time_limit, at=time_of("--at", at), **limits)
+        limits |= {"time_limit": time_limit, "replace": replace, "at": time_of("--at", at)}
+        play = known.ask(key=key, **limits)
         if as_json:
             said = {"why": of_why(play.why())} if why else {}
             return print_json(plain_play(play) | said)
         called, words = "" if play.key is None else f", {play.key}", known.words
         print_table(_plan_table(play.plan, f"Plan {play.id}{called}", words))
+        if play.repeated:
+            typer.echo("This plan was made before, by the same request.")
         units = words.units(int(play.action.sum()))
         typer.echo(f"{units}. {outlook(play.expected, known.actions.sense, words)}")
         if why:

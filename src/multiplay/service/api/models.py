@@ -359,6 +359,10 @@ class Ask(Constraints):
         description="The sets of the plays after this one, in order, as far as they are known, for "
         "a study with promises.",
     )
+    replace: bool = Field(
+        default=False,
+        description="True to cancel the pending play of this key, and to choose a new one.",
+    )
     at: When | None = None
 
 
@@ -676,6 +680,7 @@ class Play(Plan):
         prices={"CO2": 0.31},
         held=False,
         change_cost=0.0,
+        repeated=False,
     )
 
     id: int
@@ -694,6 +699,9 @@ class Play(Plan):
     held: bool = Field(description="Whether a promise changed the plan beyond its price.")
     change_cost: float = Field(
         description="What the units that differ from the last plan cost; 0 without such a cost."
+    )
+    repeated: bool = Field(
+        description="Whether the same request was made before with this key: nothing has changed."
     )
 
 

@@ -94,11 +94,11 @@ async def copy_study(context: StudyContext, body: models.NewName) -> Response:
 
 
 async def ask(context: StudyContext, body: models.Ask | None = None) -> Response:
-    """Choose the next play. The same key always returns the same play."""
+    """Choose the next play. The same request with the same key returns the same play."""
     body, limits = body or models.Ask(), context.limits
     given = await _constraints(context, body)
     given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
-    given["baseline"] = body.baseline
+    given |= {"baseline": body.baseline, "replace": body.replace}
     if body.ahead is not None:
         given["ahead"] = [
             await context.build_actions(one, f"ahead[{k}]") for k, one in enumerate(body.ahead)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from multiplay._support.dates import moment_of
 from multiplay._support.formatting import number
 from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
@@ -74,6 +75,8 @@ REPLACED_HINTS = {
     r"\boutside=": "Correct the number.",
     r"\bmissing=": f"Write {MISSING} for each unit that was not reported.",
     r"\bgive a list\b": "Write one number for each unit, separated by spaces.",
+    r"\breplace=": "To make a new plan of this date, use “Plan this day again”.",
+    r"\bretract\(": "Retract its report first, if it was wrong.",
     r"\blearn\(": "",
     r"\bask\(": "Choose a pending play.",
 }
@@ -206,11 +209,10 @@ def a_round(name: str, text: str, required: bool) -> int | datetime | None:
         return None
     if re.fullmatch(r"\d{1,15}", typed):
         return int(typed)
-    try:
-        found = datetime.fromisoformat(typed)
-    except ValueError:
+    found = moment_of(typed)
+    if found is None:
         got, hint = repr(text)[:60] if typed else "nothing", "Write 12 or 2026-06-12, for example."
-        raise InvalidInput(name, "the number of a round, or a date", got, hint) from None
+        raise InvalidInput(name, "the number of a round, or a date", got, hint)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

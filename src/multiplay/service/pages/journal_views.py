@@ -99,7 +99,9 @@ def _report(header: dict[str, Any], words: Words) -> str:
 def _asked(header: dict[str, Any], words: Words) -> str:
     expected = number_or_nan(header.get("expected"))
     estimate = "" if math.isnan(expected) else f", expected {words.money(expected)}"
-    return plan_text(header["plan"], arm=words.arm) + estimate
+    instead = header.get(entry_codec.REPLACES)
+    text = "" if instead is None else f", instead of plan {instead}"
+    return plan_text(header["plan"], arm=words.arm) + estimate + text
 
 
 def _restart(header: dict[str, Any], name: str, when: str, words: Words) -> str:
@@ -184,7 +186,7 @@ def recent_plays(journal: Journal) -> RecentPlays:
     """Return the last plays, in a time that does not depend on how many there are."""
     head = journal.head().number
     start = max(head + 1 - WINDOW, 0)
-    pairs = [*journal.pairs(entry_codec.ASK, entry_codec.ENDS, start)][-ROUNDS:]
+    pairs = [*play_history.ended_plays(journal, start)][-ROUNDS:]
     explored = [entry_codec.explored(asked.record) for asked, _ in pairs]
     external = play_history.external_days(journal, start).tail(ROUNDS)
     asked = [entry for entry, end in pairs if play_history.status_of(end) != CANCELLED]

@@ -260,12 +260,14 @@ async def ask(context: StudyPageContext) -> Response:
             limits = plan_forms.limits(form, names)
             if not form.errors:
                 given = {"key": key, "features": values, **limits}
-                id = await context.write(
+                given["replace"] = bool(form.get("replace"))
+                id, repeated = await context.write(
                     form,
                     lambda study: bounded_verbs.ask(most, study, actions, **given),
-                    lambda play: play.id,
+                    lambda play: (play.id, play.repeated),
                 )
-                return to(f"{context.base}?done=asked&play={id}")
+                done = "asked-before" if repeated else "asked"
+                return to(f"{context.base}?done={done}&play={id}")
         except InvalidInput as error:
             noted = features.note_feature(form, error, fields)
             if not noted and not plan_forms.note_limit(form, error, names):
@@ -551,6 +553,7 @@ DONE = {
     "imported": "The bills were imported. The study has learned from them.",
     "created": "The study was created. Ask for its first plan.",
     "asked": "Plan {play} was made.",
+    "asked-before": "Plan {play} was made before for this date, by the same request.",
     "told": "The outcome of plan {play} was saved. The study has learned from it.",
     "part": "A part of the outcome of plan {play} was saved. More may follow.",
     "closed": "Plan {play} was closed. The study has learned from what was reported.",

@@ -366,7 +366,9 @@ def pending_rows(
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
-        if about and play_history.status_of(_end(about)) == PENDING:  # otherwise it was told since
+        if (
+            about and play_history.status_of(play_history.pair_of(about)[1]) == PENDING
+        ):  # otherwise it was told since
             rows.append(_pending_row(play, about, now, words))
     return PendingPlayRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 
@@ -408,7 +410,7 @@ def told_so_far(about: Iterable[Entry], words: Words = PLAIN) -> str:
 
 def play_page(study: Study, about: list[Entry]) -> PlayPage:
     """Return the content of the page of a play, from all entries about it."""
-    asked, end = about[0], _end(about)
+    asked, end = play_history.pair_of(about)
     id, header = asked.labels.play, asked.record.header
     assert id is not None
     pending = next((play for play in study.pending() if play.id == id), None)
@@ -446,11 +448,6 @@ def _whole_plan(asked: Entry, usual: ActionSet) -> dict[str, int]:
     actions = entry_codec.StoredSet.of_record(asked.record).given(usual) or usual
     action = entry_codec.action_of_plan(header["plan"], actions.names)
     return dict(zip(actions.names, action.tolist(), strict=True)) | actions.unmet(action)
-
-
-def _end(about: list[Entry]) -> Entry | None:
-    ends = [entry for entry in about if entry.labels.kind in entry_codec.ENDS]
-    return ends[-1] if ends else None
 
 
 def reported(about: list[Entry]) -> dict[str, list[float | None]] | float:

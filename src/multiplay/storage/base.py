@@ -2,6 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -13,6 +14,7 @@ from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.types import Arrays
 
 LONGEST_NAME = 200  # characters
+NEAR = 50  # names before and after an unknown one, of which one may be meant
 
 
 class Record(NamedTuple):
@@ -467,9 +469,21 @@ def request_in_use(request: AnsweredRequest) -> Conflict:
     return Conflict("request", "a new request", "one that was answered before", hint)
 
 
+def near(name: str, names: Sequence[str]) -> Sequence[str]:
+    """Return the sorted names before and after one: few, however many there are.
+
+    Examples
+    --------
+    >>> len(near("b", ["a"] * 900 + ["c"] * 30))
+    80
+    """
+    place = bisect(names, name)
+    return names[max(place - NEAR, 0) : place + NEAR]
+
+
 def name_not_found(name: object, names: Iterable[str], url: str) -> NotFound:
-    """Return the error for a name that does not exist in a store."""
-    names = list(names)
+    """Return the error for a name that does not exist in a store, given the names near it."""
+    names = near(str(name), sorted(names))
     hint = suggestion(name, names).strip()
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     if not hint:

@@ -23,6 +23,10 @@ MAYBE_COMMITTED = "The commit may or may not have succeeded. Retry with the same
 END_FIRST = "End the transaction first."
 
 
+class NotUnique(StoreError):
+    """A value that must be unique exists already: another transaction has just written it."""
+
+
 class DatabaseConnection(ABC):
     """A connection of a journal or a keyring to its database.
 

@@ -9,7 +9,7 @@ from sqlalchemy.pool import NullPool
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import Head
-from multiplay.storage.connection import DatabaseConnection
+from multiplay.storage.connection import DatabaseConnection, NotUnique
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 try:
@@ -36,6 +36,7 @@ HAS_TABLE = (  # not to_regclass, which may return a result from before the lock
 )
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
+UNIQUE = "23505"  # the state after a violated constraint of uniqueness
 IDLE = psycopg.pq.TransactionStatus.IDLE
 REASONS = {
     "53100": ("the disk of the server is full", "Free some space, and retry."),
@@ -198,4 +199,5 @@ class PostgresqlConnection(DatabaseConnection):
             reason, hint = f"no connection to the server ({message})", UNREACHABLE
         else:
             reason, hint = REASONS.get(state, (message, "Correct the cause, and retry."))
-        return StoreError(self.url, reason, hint)
+        kind = NotUnique if state == UNIQUE else StoreError
+        return kind(self.url, reason, hint)

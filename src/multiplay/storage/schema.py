@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from multiplay.storage.base import NEAR
 from multiplay.storage.journal import JournalRow
 
 VERSION = 2  # of the tables; a newer one is refused
@@ -142,6 +143,13 @@ class Statements:
         self.version = self._sql(sa.select(schema.c.version))
 
         self.names = self._sql(sa.select(journals.c.name))
+        few: sa.ColumnClause[int] = sa.literal_column(f"{NEAR}")
+        some = sa.select(journals.c.name).limit(few).offset(zero)
+        before, after = journals.c.name < _given("name"), journals.c.name >= _given("name")
+        self.near = [
+            self._sql(some.where(before).order_by(journals.c.name.desc())),
+            self._sql(some.where(after).order_by(journals.c.name)),
+        ]
         named = sa.select(journals.c.id, journals.c.name, journals.c.created)
         self.named = self._sql(named.where(journals.c.name == _given("name")))
         self.identified = self._sql(named.where(journals.c.id == _given("journal")))

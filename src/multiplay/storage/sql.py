@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from multiplay.errors import InvalidInput
+from multiplay.errors import InvalidInput, NotFound
 from multiplay.storage.base import (
     NO_LABELS,
     AnsweredRequest,
@@ -27,7 +27,7 @@ from multiplay.storage.base import (
     name_not_found,
     request_in_use,
 )
-from multiplay.storage.connection import DatabaseConnection
+from multiplay.storage.connection import DatabaseConnection, NotUnique
 from multiplay.storage.journal import (
     BaseJournal,
     JournalRow,
@@ -116,9 +116,10 @@ class SqlStore(Store):
         """Return the names of all journals, sorted."""
         connection = self.connect()
         try:
-            return self._names(connection)
+            rows = connection.fetch(self.sql.names) if connection.has_tables() else []
         finally:
             connection.close()
+        return sorted(name for (name,) in rows)
 
     def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
@@ -133,9 +134,12 @@ class SqlStore(Store):
         """Give a journal a new name, after the transaction that is running now."""
         checked_name(name), checked_name(new)
         with self._changing(name, request) as (connection, journal):
-            if new in self._names(connection):
+            if self._found(connection, new) is not None:
                 raise name_in_use(new, self.url)
-            connection.change(self.sql.rename, journal=journal, new=new)
+            try:
+                connection.change(self.sql.rename, journal=journal, new=new)
+            except NotUnique:  # another process has used the new name meanwhile
+                raise name_in_use(new, self.url) from None
             if connection.has_table(KEYS):
                 connection.change(self.sql.rename_keys, old=name, new=new)
 
@@ -150,7 +154,7 @@ class SqlStore(Store):
             self._create_requests(connection, request)
             row = connection.begin_on_journal(found.id)
             if row is None or row[-1] != name:
-                raise name_not_found(name, self._names(connection), self.url)
+                raise self._not_found(connection, name)
             yield connection, found.id
             self._record(connection, request)
             connection.commit()
@@ -191,10 +195,6 @@ class SqlStore(Store):
         connection.on_connect = lambda: check_version(connection)
         return connection
 
-    def _names(self, connection: DatabaseConnection) -> list[str]:
-        rows = connection.fetch(self.sql.names) if connection.has_tables() else []
-        return sorted(name for (name,) in rows)
-
     def _found(self, connection: DatabaseConnection, name: str) -> Identity | None:
         rows = connection.fetch(self.sql.named, name=name)
         return Identity(*rows[0]) if rows else None
@@ -202,8 +202,14 @@ class SqlStore(Store):
     def _known(self, connection: DatabaseConnection, name: str) -> Identity:
         found = self._found(connection, name) if connection.has_tables() else None
         if found is None:
-            raise name_not_found(name, self._names(connection), self.url)
+            raise self._not_found(connection, name)
         return found
+
+    def _not_found(self, connection: DatabaseConnection, name: str) -> NotFound:
+        """Return the error for an unknown name; few names are read."""
+        near = self.sql.near if connection.has_tables() else []
+        rows = [row for sql in near for row in connection.fetch(sql, name=name)]
+        return name_not_found(name, [known for (known,) in rows], self.url)
 
     def create_tables(self, connection: DatabaseConnection) -> None:
         """Create the file, the tables and their columns, if they do not exist."""

@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from itertools import count
@@ -19,7 +21,8 @@ from postgres import Server
 from processes import in_processes
 from refusal import refused
 
-from multiplay.errors import InvalidInput, StoreError
+from multiplay._support.suggestions import suggestion
+from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.storage import (
     Damaged,
     Entry,
@@ -32,9 +35,11 @@ from multiplay.storage import (
     store_at,
 )
 from multiplay.storage import journal as journal_module
-from multiplay.storage.base import Store
+from multiplay.storage.base import NEAR, Store
+from multiplay.storage.connection import DatabaseConnection
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
-from multiplay.storage.sql import SqlJournal
+from multiplay.storage.schema import Sql
+from multiplay.storage.sql import SqlJournal, SqlStore
 from multiplay.storage.sqlite import SqliteStore
 from multiplay.testing import check_storage, check_store
 
@@ -477,6 +482,80 @@ def test_newer_tables_are_refused(shared: Store) -> None:
     journal.close()
 
 
+# ---------------------------------------------------------------- names
+
+
+def test_an_unknown_name_reads_few_names(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest names are suggested, and what is read does not grow with the store."""
+    for k in range(2 * NEAR + 40):
+        store.create(f"lane {k:03}", EMPTY).close()
+    compared: list[int] = []
+
+    def watched(name: object, known: Iterable[str]) -> str:
+        names = list(known)
+        compared.append(len(names))
+        return suggestion(name, names)
+
+    monkeypatch.setattr("multiplay.storage.base.suggestion", watched)
+    fetched = count_rows(monkeypatch)
+    acts: list[Callable[[str], object]] = [
+        store.open,
+        store.delete,
+        lambda name: store.rename(name, "b"),
+    ]
+    for act in acts:
+        with pytest.raises(NotFound, match=r"Did you mean 'lane 070'\?"):
+            act("lane 070b")
+    with pytest.raises(NotFound, match=r"Did you mean 'lane 000'\?"):
+        store.open("lane 000b")
+    assert compared == [2 * NEAR] * 3 + [NEAR + 1]
+    assert all(rows <= NEAR for rows in fetched)
+
+
+def count_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which every query of a database adds the number of its rows."""
+    fetch, counts = DatabaseConnection.fetch, list[int]()
+
+    def counted(self: DatabaseConnection, sql: Sql, **given: Any) -> list[tuple[Any, ...]]:
+        rows = fetch(self, sql, **given)
+        counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(DatabaseConnection, "fetch", counted)
+    return counts
+
+
+@pytest.mark.parametrize("end", ["commit", "roll back"])
+def test_two_renames_to_one_name(end: str, postgresql: Server) -> None:
+    """The second waits for the first, and is a conflict if the first is committed."""
+    store = store_at(postgresql.new_url())
+    assert isinstance(store, SqlStore)
+    for name in "ab":
+        store.create(name, EMPTY).close()
+    refusals: list[Exception] = []
+
+    def rename() -> None:
+        try:
+            store.rename("b", "c")
+        except Exception as error:
+            refusals.append(error)
+
+    with store._changing("a", None) as (connection, journal):
+        connection.change(store.sql.rename, journal=journal, new="c")
+        thread = threading.Thread(target=rename)
+        thread.start()
+        while not connection.fetch(Sql(WAITING, ())):
+            time.sleep(0.01)
+        if end == "roll back":
+            connection.change(store.sql.rename, journal=journal, new="a")
+    thread.join(TIME_LIMIT)
+    assert [type(error) for error in refusals] == ([Conflict] if end == "commit" else [])
+    assert store.names() == (["b", "c"] if end == "commit" else ["a", "c"])
+
+
+WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted"
+
+
 # ---------------------------------------------------------------- processes
 
 
@@ -619,6 +698,8 @@ def test_indices_answer(tmp_path: Path) -> None:
         journal._sql.batch: "(journal=? AND number>?)",
         journal._sql.of_kind: "(journal=? AND number>?)",
         journal._sql.head: "(journal=?)",
+        journal._sql.near[0]: "(name<?)",
+        journal._sql.near[1]: "(name>?)",
     }
     for statement, index in asked.items():
         values = [1] * len(statement.names)

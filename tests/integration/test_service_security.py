@@ -1,23 +1,35 @@
 """What strangers try: keys that do not fit, requests that cost too much, names with a meaning."""
 
 import hmac
+import inspect
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from asgi import Client, client_of
 from commands import forked
 from effort import TIME_LIMIT
+from page_client import Place
 from serving import Served, connected, serving
-from trucks import new_study
+from trucks import STORES, new_study, store_of
 
 import multiplay as mp
+from multiplay.service.api.routes import OPERATIONS
+from multiplay.service.api.routing import Operation
+from multiplay.service.app import create_app
 from multiplay.service.auth import keys
+from multiplay.service.pages.page_route import Page
+from multiplay.service.pages.routes import PAGES
+from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits
-from multiplay.storage import store_at
+from multiplay.service.studies.manager import JournalPool
+from multiplay.storage import Head, Store, store_at
 
 TRANSPORT = {"type": "Transport", "supply": [2, 1], "demand": [1, 2]}
 READS = ["", "/pending", "/plays", "/plays/1", "/arms", "/drift", "/entries"]
@@ -199,6 +211,185 @@ def test_the_key_of_a_deleted_study_does_not_open_the_next_of_that_name(tmp_path
     mp.Study.delete("lanes", store=store)
     new_study(store).disconnect()
     assert made.row.id not in [row.id for row in keys.list_all(store)]
+
+
+# ---------------------------------------------------------------- keys of a study with a new name
+
+CONTENTS: dict[str, Any] = {
+    "tell": {"losses": {}},
+    "correct": {"losses": {}},
+    "expire": {"older_than": 1e9},
+    "forget": {"before": 1},
+    "keep": {"since": 0},
+    "learn": {"plan": {}, "losses": {}},
+    "learn_table": {"arm": [], "round": [], "loss": []},
+    "check_table": {"arm": [], "round": [], "loss": []},
+    "describe": {"features": {}},
+    "set_words": {"arm": "road"},
+    "set_compare": {"rule": None},
+    "promise": {"promise": {"type": "AtMost", "limit": 9, "of": {}, "plays": 3}},
+    "release": {"name": "CO2"},
+    "expect": {"plan": {}},
+    "rename_study": {"name": "new"},
+    "copy_study": {"name": "new"},
+}
+OF_ALL = ("rename_study", "copy_study")  # need a key for all studies
+OF_STUDY = [one for one in OPERATIONS if "{study}" in one.path]
+FORBIDDEN, REFUSED = 403, (401, 403)
+
+
+class Renamed:
+    """Two workers, two studies that exchange their names, and a key for one of the studies."""
+
+    def __init__(self, store: Store, workers: list[Client]) -> None:
+        self.store, self.workers = store, workers
+        self.mine, self.other = "lanes", "others"
+        for name in (self.mine, self.other):
+            new_study(store, name).disconnect()
+        self.key = keys.create(store, "manage", study=self.mine)
+
+    def send(self, worker: Client, operation: Operation, study: str) -> int:
+        path = operation.path.format(study=study, play=1)
+        headers = {"Authorization": f"Bearer {self.key.token}"}
+        body = CONTENTS.get(operation.name)
+        return worker.request(operation.method, path, json=body, headers=headers).status_code
+
+    def read(self, worker: Client) -> int:
+        """Read the study of the key, so that the worker has it in its cache."""
+        (operation,) = [one for one in OF_STUDY if one.name == "get_study"]
+        return self.send(worker, operation, self.mine)
+
+    def exchange(self) -> None:
+        """Exchange the names of the studies, as another process does."""
+        mp.Study.rename(self.mine, "for a moment", store=self.store)
+        mp.Study.rename(self.other, self.mine, store=self.store)
+        mp.Study.rename("for a moment", self.other, store=self.store)
+        self.mine, self.other = self.other, self.mine
+
+    def exchange_before(self, monkeypatch: pytest.MonkeyPatch, of: Any, name: str) -> None:
+        """Exchange the names when a function is called for the first time."""
+        function, calls = getattr(of, name), count()
+
+        def called(*given: Any, **named: Any) -> Any:
+            if next(calls) == 0:
+                self.exchange()
+            return function(*given, **named)
+
+        is_bound = inspect.ismethod(function)  # a class method
+        monkeypatch.setattr(of, name, staticmethod(called) if is_bound else called)
+
+    def heads(self) -> dict[str, Head]:
+        """Return the last entry of each study."""
+        found = {}
+        for name in mp.Study.list(store=self.store):
+            with mp.Study.open(name, store=self.store) as study:
+                found[name] = study.head
+        return found
+
+
+@pytest.fixture(params=STORES)
+def renamed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Renamed]:
+    is_memory = request.param == "memory"
+    name = f"memory://{tmp_path}"
+    store = store_at(name) if is_memory else store_of(request.param, request, tmp_path)
+    with ExitStack() as stack:
+        apps = [create_app(Settings(store.url)) for _ in range(2)]
+        yield Renamed(store, [stack.enter_context(client_of(app)) for app in apps])
+
+
+@pytest.mark.smoke
+def test_the_rights_of_a_key_follow_its_study(renamed: Renamed) -> None:
+    """For each operation, and two workers that have the key with the old name in their caches."""
+    one, other = renamed.workers
+    assert set(CONTENTS) <= {operation.name for operation in OF_STUDY}
+    for operation in OF_STUDY:
+        assert [renamed.read(worker) for worker in renamed.workers] == [200, 200]
+        renamed.exchange()
+        if operation.name not in (*OF_ALL, "delete_study", "watch"):
+            assert renamed.send(other, operation, renamed.mine) not in REFUSED, operation.name
+        before = renamed.heads()
+        for worker in (one, other):
+            assert renamed.send(worker, operation, renamed.other) == FORBIDDEN, operation.name
+        assert renamed.heads() == before, operation.name
+        if operation.name in OF_ALL:
+            assert renamed.send(one, operation, renamed.mine) == FORBIDDEN
+
+
+def test_a_copy_gets_no_key_of_its_study(renamed: Renamed) -> None:
+    assert [renamed.read(worker) for worker in renamed.workers] == [200, 200]
+    with mp.Study.open("lanes", store=renamed.store) as study:
+        study.copy(name="others too")
+    before = renamed.heads()
+    for operation in OF_STUDY:
+        for worker in renamed.workers:
+            assert renamed.send(worker, operation, "others too") == FORBIDDEN, operation.name
+    assert renamed.heads() == before
+    assert renamed.read(renamed.workers[0]) == 200
+
+
+def test_a_deleted_study_takes_its_keys_with_it(renamed: Renamed) -> None:
+    """Also where the other study has its name then."""
+    (delete,) = [one for one in OF_STUDY if one.name == "delete_study"]
+    one, other = renamed.workers
+    assert [renamed.read(worker) for worker in renamed.workers] == [200, 200]
+    renamed.exchange()
+    assert renamed.send(one, delete, renamed.other) == FORBIDDEN
+    assert renamed.send(other, delete, renamed.mine) == 204
+    new_study(renamed.store, renamed.mine).disconnect()
+    before = renamed.heads()
+    for operation in OF_STUDY:
+        for name in (renamed.mine, renamed.other):
+            for worker in renamed.workers:
+                assert renamed.send(worker, operation, name) == 401, operation.name
+    assert renamed.heads() == before
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("operation", "of", "name"),
+    [
+        ("delete_study", "store", "delete"),
+        ("ask", mp.Study, "together"),
+        ("list_entries", JournalPool, "use"),
+        ("verify", mp.Study, "open"),
+        ("export", mp.Study, "open"),
+    ],
+)
+def test_a_name_that_changes_during_a_request(
+    operation: str, of: Any, name: str, renamed: Renamed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key was confirmed before; nothing of the other study is changed or returned."""
+    (wanted,) = [one for one in OF_STUDY if one.name == operation]
+    worker = renamed.workers[0]
+    assert renamed.read(worker) == 200
+    before = renamed.heads()
+    kind = type(renamed.store) if of == "store" else of
+    renamed.exchange_before(monkeypatch, kind, name)
+    assert renamed.send(worker, wanted, renamed.mine) == FORBIDDEN
+    assert renamed.heads() == {"lanes": before["others"], "others": before["lanes"]}
+
+
+def test_the_rights_of_a_session_follow_the_study_of_its_key(
+    renamed: Renamed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a session that begins while the study gets a new name."""
+    one, other = (Place(worker, renamed.store.url) for worker in renamed.workers)
+    renamed.exchange_before(monkeypatch, keys, "make")
+    assert one.post("/login", key=renamed.key.token, next="/").status_code == 303
+    other.client.cookies.update(one.client.cookies)
+    pages = [page for page in PAGES if isinstance(page, Page) and "{study}" in page.path]
+    for _ in range(2):
+        before = renamed.heads()
+        for page in pages:
+            path = page.path.format(study=renamed.other, play=1, verb="tell")
+            for place in (one, other):
+                send = place.get if page.method == "GET" else place.post
+                assert send(path).status_code == FORBIDDEN, path
+        assert renamed.heads() == before
+        for place in (one, other):
+            assert place.get(f"/studies/{renamed.mine}/manage").status_code == 200
+            assert f"/studies/{renamed.mine}" in place.get("/").text
+        renamed.exchange()
 
 
 def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -289,7 +289,8 @@ class KeyRecord(NamedTuple):
     name : str
         The name that the user gave it.
     study : str or None
-        The study that it is restricted to; None for all studies.
+        The present name of the study that it is restricted to; None for all studies. The store
+        changes it with the name of the study.
     can : str
         The permission: what the key may do.
     created : float
@@ -332,11 +333,17 @@ class AnsweredRequest(NamedTuple):
 
 
 class Keyring(ABC):
-    """The API keys of a store. A handle is used by one thread at a time."""
+    """The API keys of a store. A handle is used by one thread at a time.
+
+    The keys of a study change in the transaction that renames or deletes it.
+    """
 
     @abstractmethod
     def add(self, row: KeyRecord) -> None:
-        """Store a key."""
+        """Store a key; raise ``NotFound`` if it is one of a study that does not exist.
+
+        A session is stored without this check: it has the rights of its key.
+        """
 
     @abstractmethod
     def find(self, ids: Iterable[str]) -> list[KeyRecord]:
@@ -406,10 +413,17 @@ class Store(Protocol):
     def names(self) -> list[str]:
         """Return the names of all journals, sorted."""
 
-    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
+    def delete(
+        self,
+        name: str,
+        *,
+        request: AnsweredRequest | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Delete a journal permanently, and record a request, in one transaction.
 
-        Handles on the journal raise ``InvalidInput`` afterwards.
+        ``check`` is called in the transaction: no other journal can have the name now, and nothing
+        is deleted if it raises. Handles on the journal raise ``InvalidInput`` afterwards.
         """
 
     def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:

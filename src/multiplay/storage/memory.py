@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 
 from multiplay.errors import InvalidInput, StoreError
@@ -208,12 +209,18 @@ def _bare(row: JournalRow) -> JournalRow:
 class MemoryKeyring(Keyring):
     """API keys in the memory of this process."""
 
-    def __init__(self, rows: dict[str, KeyRecord], lock: threading.Lock) -> None:
-        self._rows, self._lock = rows, lock
+    def __init__(
+        self,
+        rows: dict[str, KeyRecord],
+        lock: threading.Lock,
+        existing: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        self._rows, self._lock, self._existing = rows, lock, existing
 
     def add(self, row: KeyRecord) -> None:
-        """Store a key."""
-        with self._lock:
+        """Store a key; raise ``NotFound`` if it is one of a study that does not exist."""
+        is_of_study = row.study is not None and row.parent is None
+        with self._existing(str(row.study)) if is_of_study else nullcontext(), self._lock:
             self._rows[row.id] = row
 
     def find(self, ids: Iterable[str]) -> list[KeyRecord]:
@@ -272,7 +279,7 @@ class MemoryStore(Store):
         self._journals: dict[str, _SharedRows] = {}
         self._lock = threading.Lock()
         self._keys: dict[str, KeyRecord] = {}  # by id
-        self._keys_lock = threading.Lock()
+        self._keys_lock = threading.Lock()  # held alone, or within the other lock
         self._requests: dict[str, AnsweredRequest] = {}
 
     def __repr__(self) -> str:
@@ -307,10 +314,7 @@ class MemoryStore(Store):
 
     def open(self, name: str) -> MemoryJournal:
         """Return a new handle on a journal."""
-        checked_name(name)
-        with self._lock:
-            if name not in self._journals:
-                raise name_not_found(name, self._journals, self.url)
+        with self._existing(checked_name(name)):
             return MemoryJournal(self._journals[name])
 
     def names(self) -> list[str]:
@@ -318,18 +322,25 @@ class MemoryStore(Store):
         with self._lock:
             return sorted(self._journals)
 
-    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
+    def delete(
+        self,
+        name: str,
+        *,
+        request: AnsweredRequest | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
         shared = self.open(name)._shared
         with shared.lock, self._lock:
             if self._journals.get(name) is not shared:
                 raise name_not_found(name, self._journals, self.url)
+            check()
             self._record(request)
             del self._journals[name]
             shared.is_deleted = True
-        with self._keys_lock:  # a new study with this name must not accept old keys
-            for id in [id for id, row in self._keys.items() if row.study == name]:
-                del self._keys[id]
+            with self._keys_lock:  # a new study with this name must not accept old keys
+                for id in [id for id, row in self._keys.items() if row.study == name]:
+                    del self._keys[id]
 
     def rename(self, name: str, new: str, *, request: AnsweredRequest | None = None) -> None:
         """Give a journal a new name, after the transaction that is running now."""
@@ -363,8 +374,16 @@ class MemoryStore(Store):
         Examples
         --------
         >>> keyring = MemoryStore().keyring()
-        >>> keyring.add(KeyRecord("4f2a", b"digest", "night job", "lanes", "play", 0.0))
+        >>> keyring.add(KeyRecord("4f2a", b"digest", "night job", None, "play", 0.0))
         >>> [row.name for row in keyring.all()], keyring.remove("4f2a"), keyring.is_empty()
         (['night job'], True, True)
         """
-        return MemoryKeyring(self._keys, self._keys_lock)
+        return MemoryKeyring(self._keys, self._keys_lock, self._existing)
+
+    @contextmanager
+    def _existing(self, name: str) -> Iterator[None]:
+        """Keep the names as they are in the block; raise ``NotFound`` for an unknown one."""
+        with self._lock:
+            if name not in self._journals:
+                raise name_not_found(name, self._journals, self.url)
+            yield

@@ -155,8 +155,12 @@ class Statements:
         self.identified = self._sql(named.where(journals.c.id == _given("journal")))
         new = insert(journals).values({"name": "", "created": 0.0}).inline()
         self.add_journal = self._sql(new.on_conflict_do_nothing())
+        one_journal = sa.select(journals.c.id)
         self.lock_journal = self._sql(
-            sa.select(journals.c.id).where(journals.c.id == _given("journal")).with_for_update()
+            one_journal.where(journals.c.id == _given("journal")).with_for_update()
+        )
+        self.lock_named = self._sql(
+            one_journal.where(journals.c.name == _given("name")).with_for_update()
         )
         self.remove = [
             self._sql(sa.delete(table).where(column == _given("journal")))

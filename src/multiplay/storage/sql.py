@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -121,10 +121,17 @@ class SqlStore(Store):
             connection.close()
         return sorted(name for (name,) in rows)
 
-    def delete(self, name: str, *, request: AnsweredRequest | None = None) -> None:
+    def delete(
+        self,
+        name: str,
+        *,
+        request: AnsweredRequest | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Delete a journal permanently, after the transaction that is running now."""
         checked_name(name)
         with self._changing(name, request) as (connection, journal):
+            check()
             for statement in self.sql.remove:
                 connection.change(statement, journal=journal)
             if connection.has_table(KEYS):  # a new study with this name must not accept old keys
@@ -210,6 +217,11 @@ class SqlStore(Store):
         near = self.sql.near if connection.has_tables() else []
         rows = [row for sql in near for row in connection.fetch(sql, name=name)]
         return name_not_found(name, [known for (known,) in rows], self.url)
+
+    def lock(self, connection: DatabaseConnection, name: str) -> None:
+        """Lock a journal until the transaction ends; raise ``NotFound`` if it does not exist."""
+        if not connection.fetch(self.sql.lock_named, name=name):
+            raise self._not_found(connection, name)
 
     def create_tables(self, connection: DatabaseConnection) -> None:
         """Create the file, the tables and their columns, if they do not exist."""
@@ -504,8 +516,14 @@ class SqlKeyring(Keyring):
                 self._connection.change(self._create)
             self._connection.commit()
         self._connection.begin()
-        self._connection.change(self._add, tuple(row))
-        self._connection.commit()
+        try:
+            if row.study is not None and row.parent is None:
+                self._store.lock(self._connection, row.study)
+            self._connection.change(self._add, tuple(row))
+            self._connection.commit()
+        except BaseException:
+            self._connection.roll_back()
+            raise
 
     def find(self, ids: Iterable[str]) -> list[KeyRecord]:
         """Return the keys with these ids; ids that do not exist are left out."""

@@ -385,6 +385,9 @@ def _check_keyring(store: Store) -> None:
     session = KeyRecord("check-2", b"2" * 32, "two", None, "play", 2.0, 4e9, "check-1")
     expired = KeyRecord("check-3", b"3" * 32, "three", None, "read", 3.0, 10.0)
     of_study = KeyRecord("check-4", b"4" * 32, "four", name, "read", 4.0)
+    with _refused("a key of an unknown study"):
+        one.add(of_study)
+    store.create(name, Record({}, {})).close()
     for row in (session, key, of_study, expired):
         one.add(row)
     assert not other.is_empty(), "a keyring with keys must not be empty"
@@ -397,7 +400,9 @@ def _check_keyring(store: Store) -> None:
     assert one.remove("check-1"), "remove must return True for an existing key"
     assert not other.remove("check-1"), "remove must return False for an unknown key"
     assert one.find(["check-1", "check-2"]) == [], "the sessions of a key must be removed with it"
-    store.create(name, Record({}, {})).close()
+    with _refused("a check that raises"):
+        store.delete(name, check=_refuse)
+    assert one.find(["check-4"]) == [of_study], "a check that raises must keep the keys"
     store.delete(name)
     assert one.find(["check-4"]) == [], "the keys of a study must be deleted with it"
     assert [row for row in one.all() if row.id.startswith("check-")] == [], "no key must be left"
@@ -406,6 +411,10 @@ def _check_keyring(store: Store) -> None:
         keyring.close()
         assert keyring.find(["check-1"]) == [], "a keyring must work after it was closed"
         keyring.close()
+
+
+def _refuse() -> None:
+    raise InvalidInput("key", "another one", "this one", "Use another one.")
 
 
 def _check_deleting(store: Store, name: str, journal: Journal) -> None:

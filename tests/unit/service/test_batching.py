@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +19,15 @@ from multiplay.errors import UnknownOutcome
 from multiplay.service.api import events
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
-from multiplay.service.auth.authenticator import ANONYMOUS, Caller
+from multiplay.service.auth.authenticator import ANONYMOUS, Authenticator, Caller
 from multiplay.service.errors import Forbidden, Unauthenticated
+from multiplay.service.pages import sessions
 from multiplay.service.settings import Settings
 from multiplay.service.studies import batching
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import store_at
+from multiplay.storage.sql import SqlKeyring
 from multiplay.studies.entry_codec import Request
 
 
@@ -173,6 +176,62 @@ def test_a_key_is_confirmed_where_something_is_done(store: Path) -> None:
     assert mp.Study.open("lanes", store=store).asked == 1
 
 
+def test_a_key_that_cannot_be_confirmed_changes_nothing(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the turn of its request fails, and each request gets a turn of its own."""
+    made = keys.create(store, "play")
+    errors: list[Exception] = [mp.StoreError("store", "it is not available", "Retry.")]
+    errors += [Unauthenticated("key", "a valid API key", "none", "Use another one.")]
+
+    def confirm(self: Authenticator, caller: Caller, *needed: Any, **named: Any) -> None:
+        if caller != ANONYMOUS:
+            raise errors.pop(0)
+
+    def fail(study: mp.Study) -> None:
+        raise ZeroDivisionError
+
+    async def act(manager: StudyManager) -> Any:
+        caller = await manager.caller(made.token)
+        monkeypatch.setattr(Authenticator, "confirm", confirm)
+        failing = manager.write("lanes", ANONYMOUS, "ask", fail)
+        return await asyncio.gather(ask(manager, caller), failing, return_exceptions=True)
+
+    refused, failed = at_once(store, act)
+    assert isinstance(refused, Unauthenticated)
+    assert isinstance(failed, ZeroDivisionError)
+    assert mp.Study.open("lanes", store=store).asked == 0
+
+
+def test_a_login_that_waits_for_a_turn_does_not_delay_it(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the turn keys are confirmed, and the session is stored after it."""
+    made, waits = keys.create(store, "play"), threading.Event()
+    remove = SqlKeyring.remove_expired  # the first change of a login
+
+    def watched(self: SqlKeyring, now: float) -> None:
+        waits.set()
+        remove(self, now)
+
+    monkeypatch.setattr(SqlKeyring, "remove_expired", watched)
+
+    async def act(manager: StudyManager) -> str | None:
+        loop, caller = asyncio.get_running_loop(), await manager.caller(made.token)
+
+        def log_in_and_confirm(study: mp.Study) -> Any:
+            study.ask()
+            login = asyncio.run_coroutine_threadsafe(sessions.log_in(manager, made.token), loop)
+            assert waits.wait(TIME_LIMIT)
+            manager._authenticator.confirm(caller, "play", "lanes")
+            return login
+
+        login = await manager.write("lanes", caller, "ask", log_in_and_confirm)
+        return await asyncio.wrap_future(login)
+
+    assert at_once(store, act) is not None
+
+
 def test_rights_are_those_of_the_key(store: Path) -> None:
     rows = {can: keys.make("a key", can, "lanes", 0.0).row for can in keys.PERMISSIONS}
     callers = {can: Caller(row.id, "", "lanes", can, row.id) for can, row in rows.items()}
@@ -255,6 +314,27 @@ def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch)
     said = at_once(store, act)
     assert said[0].startswith("retry:")
     assert "data: 0" in said[1]
+
+
+def test_events_end_when_another_study_has_the_name(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "PAUSE", 0.01)
+    made = keys.create(store, "read", study="lanes")
+
+    async def act(manager: StudyManager) -> None:
+        stream: Any = (await events.stream(manager, "lanes", made.token)).body_iterator
+        await anext(stream), await anext(stream)
+        mp.Study.rename("lanes", "roads", store=store)
+        with new_study(store_at(store)) as study:
+            study.ask()
+        with pytest.raises(StopAsyncIteration):
+            await anext(stream)
+        with pytest.raises(Forbidden):
+            await events.stream(manager, "lanes", made.token)
+        assert (await events.stream(manager, "roads", made.token)).status_code == 200
+
+    at_once(store, act)
 
 
 def test_the_end_of_a_key_is_noticed_without_events(

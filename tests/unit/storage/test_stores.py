@@ -35,7 +35,7 @@ from multiplay.storage import (
     store_at,
 )
 from multiplay.storage import journal as journal_module
-from multiplay.storage.base import NEAR, Store
+from multiplay.storage.base import NEAR, KeyRecord, Store
 from multiplay.storage.connection import DatabaseConnection
 from multiplay.storage.journal import from_bytes, row_of, to_bytes
 from multiplay.storage.schema import Sql
@@ -482,7 +482,7 @@ def test_newer_tables_are_refused(shared: Store) -> None:
     journal.close()
 
 
-# ---------------------------------------------------------------- names
+# ---------------------------------------------------------------- names and keys
 
 
 def test_an_unknown_name_reads_few_names(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,6 +554,19 @@ def test_two_renames_to_one_name(end: str, postgresql: Server) -> None:
 
 
 WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted"
+
+
+@pytest.mark.parametrize("act", ["delete", "rename"])
+def test_a_key_of_a_study_that_goes_away_is_not_stored(act: str, store: Store) -> None:
+    """Between the check of the caller and the transaction of the key."""
+    store.create("lanes", EMPTY).close()
+    row = KeyRecord("a", b"1" * 32, "one", "lanes", "play", 1.0)
+    store.delete("lanes") if act == "delete" else store.rename("lanes", "roads")
+    with closing(store.keyring()) as keyring:
+        with pytest.raises(NotFound):
+            keyring.add(row)
+        assert keyring.is_empty()
+        keyring.add(row._replace(study=None))
 
 
 # ---------------------------------------------------------------- processes

@@ -229,6 +229,9 @@ def test_a_keyring_keeps_and_forgets(store: Store) -> None:
         KeyRecord("b", b"2" * 32, "two", "lanes", "play", 2.0, 50.0, "a"),
         KeyRecord("c", b"3" * 32, "three", "lanes", "read", 3.0, 10.0),
     ]
+    with pytest.raises(NotFound):
+        keyring.add(rows[2])
+    store.create("lanes", Record({}, {})).close()
     for row in rows:
         keyring.add(row)
     assert other.all() == rows

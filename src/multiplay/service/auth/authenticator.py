@@ -67,8 +67,8 @@ class Authenticator:
     """Finds callers by their keys.
 
     A key that was valid once is cached, so that a request need not wait for the store before its
-    body is read. ``is_valid`` reads the store, and is called before every operation: a revoked key
-    is refused immediately.
+    body is read. ``confirm`` reads the store, and is called before every operation: a revoked key
+    is refused immediately, and a key of a study that was renamed is one of its new name.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Authenticator:
         self._keyring.close()
 
     def use(self, act: Callable[[Keyring], T]) -> T:
-        """Call a function with the keyring."""
+        """Call a function that reads the keyring."""
         with self._lock:
             return act(self._keyring)
 
@@ -100,12 +100,9 @@ class Authenticator:
             hint = "Send the header Authorization: Bearer mp_..."
             raise Unauthenticated("key", EXPECTED, "none", hint)
         claim = keys.split(token) or keys.Claim("", keys.NO_DIGEST)
-        row = next(iter(self.use(lambda keyring: keyring.find([claim.id]))), None)
-        if not keys.is_of(row, claim.digest) or row is None or _is_expired(row):
+        row = self._read(claim.id)
+        if not keys.is_of(row, claim.digest) or row is None:
             raise _not_valid()
-        self._cached[row.id] = row
-        while len(self._cached) > MOST_CACHED:
-            self._cached.popitem(last=False)
         return _caller(row)
 
     def cached(self, token: str | None) -> Caller | None:
@@ -116,20 +113,36 @@ class Authenticator:
             return None
         return _caller(row)
 
-    def is_valid(self, caller: Caller) -> bool:
-        """Return whether the store still has the key of a caller."""
+    def current(self, caller: Caller) -> Caller:
+        """Return a caller as the store has its key now; raise ``Unauthenticated`` if it has not."""
         if caller.row is None:
-            return self._is_open and self.use(lambda keyring: keyring.is_empty())
-        row = next(iter(self.use(lambda keyring: keyring.find([str(caller.row)]))), None)
-        if row is None or _is_expired(row):
-            self._cached.pop(caller.row, None)
-            return False
-        return True
-
-    def confirm(self, caller: Caller) -> None:
-        """Raise ``Unauthenticated`` unless the store still has the key of a caller."""
-        if not self.is_valid(caller):
+            if self._is_open and self.use(lambda keyring: keyring.is_empty()):
+                return ANONYMOUS
             raise _not_valid()
+        row = self._read(caller.row)
+        if row is None:
+            raise _not_valid()
+        return _caller(row)
+
+    def confirm(self, caller: Caller, needed: str, study: str | None = None) -> None:
+        """Raise unless the store has the key of a caller, with a permission as in ``check``."""
+        self.current(caller).check(needed, study)
+
+    def _read(self, id: str) -> KeyRecord | None:
+        """Return a valid key from the store, and cache it; a session has the rights of its key."""
+        row = self._find(id)
+        key = row if row is None or row.parent is None else self._find(row.parent)
+        if row is None or key is None:
+            self._cached.pop(id, None)
+            return None
+        row = self._cached[id] = row._replace(study=key.study, can=key.can)
+        while len(self._cached) > MOST_CACHED:
+            self._cached.popitem(last=False)
+        return row
+
+    def _find(self, id: str) -> KeyRecord | None:
+        found = self.use(lambda keyring: keyring.find([id]))
+        return next((row for row in found if not _is_expired(row)), None)
 
 
 def _not_valid() -> Unauthenticated:

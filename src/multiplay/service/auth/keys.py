@@ -131,7 +131,7 @@ def create(
     expires = None if days is None else now + days * DAY
     made = make(name or "unnamed", can, study, now, expires=expires)
     if study is not None:
-        place.open(study).close()  # raises NotFound if there is no such study
+        place.open(study).close()  # raises NotFound, and creates no store
     with closing(place.keyring()) as keyring:
         keyring.add(made.row)
     return made

@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from multiplay.errors import InvalidInput, NotFound, StoreError, UnknownOutcome
-from multiplay.service.auth.authenticator import Authenticator, Caller
-from multiplay.service.errors import Overloaded, TookTooLong, Unauthenticated
+from multiplay.service.auth.authenticator import Caller
+from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.service.server import metrics
 from multiplay.studies import Study
 from multiplay.studies.entry_codec import Request
@@ -131,8 +131,8 @@ class RequestBatcher:
         The threads.
     open
         Opens the study.
-    authenticator
-        Confirms that keys are still valid.
+    confirm
+        Raises an error for a caller whose key is not one of the study any more.
     most
         The largest number of jobs that may wait.
 
@@ -143,10 +143,13 @@ class RequestBatcher:
     """
 
     def __init__(
-        self, pool: Executor, open: Callable[[], Study], authenticator: Authenticator, most: int
+        self,
+        pool: Executor,
+        open: Callable[[], Study],
+        confirm: Callable[[Caller], None],
+        most: int,
     ) -> None:
-        self._pool, self._open, self._most = pool, open, most
-        self._authenticator = authenticator
+        self._pool, self._open, self._confirm, self._most = pool, open, confirm, most
         self._writing: deque[Job] = deque()
         self._reading: deque[Job] = deque()
         self._lock = threading.Lock()
@@ -194,7 +197,10 @@ class RequestBatcher:
         try:
             study = self._study = self._study or self._open()
         except Exception as error:
-            return _failed([*_take(self._writing), *_take(self._reading)], error)
+            jobs = [*_take(self._writing), *_take(self._reading)]
+            self._refuse_invalid_keys(jobs, {})  # whether the study exists is not said to them
+            _failed([job for job in jobs if job.error is None], error)
+            return jobs
         done = self._write(study) if self._writing else []
         reading = _take(self._reading)
         self._refuse_invalid_keys(reading, {})
@@ -228,13 +234,32 @@ class RequestBatcher:
             _failed([job for job in done if not job.is_repeatable], unknown)
             for job in done:
                 if job.error is not unknown:
-                    _run_alone(study, job)
+                    self._run_alone(study, job)
         except Exception as error:
             if not done:  # the turn did not start
                 return _failed(_take(self._writing), error)
             for job in done:
-                _run_alone(study, job)
+                self._run_alone(study, job)
         return done
+
+    def _run_alone(self, study: Study, job: Job) -> None:
+        """Run a job in a turn of its own, unless its key is refused or it took too long."""
+        if isinstance(job.error, TookTooLong):
+            return
+        try:
+            with study.together():
+                self._refuse_invalid_keys([job], {})
+                if job.error is None:
+                    _run(study, job)
+            _count_commit(study)
+        except UnknownOutcome as error:
+            metrics.count_unknown_commit()
+            if not job.is_repeatable:
+                error = UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
+            job.error = error
+        except Exception as error:
+            if not isinstance(job.error, InvalidInput):  # it was invalid, and its turn was undone
+                job.error = error
 
     def _run_turn(self, study: Study, done: list[Job]) -> None:
         confirmed: dict[Caller, Exception | None] = {}
@@ -272,7 +297,7 @@ class RequestBatcher:
 
     def _confirmation_error(self, caller: Caller) -> Exception | None:
         try:
-            self._authenticator.confirm(caller)
+            self._confirm(caller)
         except Exception as error:
             return error
         return None
@@ -281,23 +306,6 @@ class RequestBatcher:
 def _run(study: Study, job: Job) -> None:
     study.by = job.caller.id
     job.run(study)
-
-
-def _run_alone(study: Study, job: Job) -> None:
-    """Run a job in a turn of its own, unless its key was refused or it took too long."""
-    if isinstance(job.error, Unauthenticated | TookTooLong):
-        return
-    try:
-        with study.together():
-            _run(study, job)
-        _count_commit(study)
-    except UnknownOutcome as error:
-        metrics.count_unknown_commit()
-        is_safe = job.is_repeatable
-        job.error = error if is_safe else UnknownOutcome(error.store, error.reason, NOT_RECOGNISED)
-    except Exception as error:
-        if not isinstance(job.error, InvalidInput):  # it was invalid, and its turn was undone
-            job.error = error
 
 
 def _count_commit(study: Study) -> None:

@@ -99,11 +99,19 @@ def create(
     return answer
 
 
-def delete(store: Store, name: str, request: Request | None = None) -> None:
-    """Delete a study; the same request again deletes nothing more."""
+def delete(
+    store: Store,
+    name: str,
+    request: Request | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Delete a study; the same request again deletes nothing more.
+
+    ``check`` is called in the transaction, and nothing is deleted if it raises.
+    """
     if _answered(store, request) is None:
         try:
-            store.delete(name, request=_answer_of(request, None))
+            store.delete(name, request=_answer_of(request, None), check=check)
             forget(store, name)
         except NotFound:
             if _answered(store, request) is None:

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound, StoreError
 from multiplay.service.auth.authenticator import Authenticator, Caller
-from multiplay.service.errors import Overloaded, TookTooLong
+from multiplay.service.errors import Forbidden, Overloaded, TookTooLong
 from multiplay.service.server import metrics
 from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
@@ -90,20 +90,34 @@ class StudyManager:
     async def remembered_caller(self, token: str | None) -> Caller:
         """Return the caller of a key, from the cache of this worker if possible.
 
-        All methods confirm that the key is still valid before they do anything.
+        All methods confirm that the key is still valid, and one of the study, before they do
+        anything.
         """
         return self._authenticator.cached(token) or await self.caller(token)
 
     async def use_keyring(self, act: Callable[[Keyring], T]) -> T:
-        """Call a function with the keyring."""
-        return await self._in_thread(lambda: self._authenticator.use(act))
+        """Call a function with a keyring of its own.
+
+        One that waits for a transaction to end must not delay that transaction, in which keys are
+        confirmed.
+        """
+
+        def use() -> T:
+            with closing(self.store.keyring()) as keyring:
+                return act(keyring)
+
+        return await self._in_thread(use)
 
     # ------------------------------------------------------------ studies
 
     async def names(self, caller: Caller) -> list[str]:
         """Return the names of the studies that a caller may read."""
-        names = await self._run_confirmed(caller, self.store.names)
-        return [name for name in names if caller.study in (None, name)]
+
+        def names() -> list[str]:
+            study = self._authenticator.current(caller).study
+            return self.store.names() if study is None else [study]
+
+        return await self._in_thread(names)
 
     def start(self) -> None:
         """Begin to compile the kernels of all studies, in a thread."""
@@ -134,32 +148,35 @@ class StudyManager:
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:
         """Create a study: ``act`` creates it in the store, and returns the response."""
-        caller.check("manage", name)
+        await self._admit(caller, "manage", name)
         create = self._within_limits(lambda: act(self.store), changes=True)
-        return await self._run_confirmed(caller, create)
+        return await self._run_confirmed(caller, "manage", name, create)
 
     async def delete(self, name: str, caller: Caller, request: Request | None = None) -> None:
         """Delete a study; ``request`` is the request, if it has an idempotency key."""
-        caller.check("manage", name)
-        await self._run_confirmed(caller, lambda: bounded_verbs.delete(self.store, name, request))
+        await self._admit(caller, "manage", name)
+        check = partial(self._authenticator.confirm, caller, "manage", name)
+        delete = partial(bounded_verbs.delete, self.store, name, request, check)
+        await self._run_confirmed(caller, "manage", name, delete)
 
     async def rename(
         self, name: str, caller: Caller, new: str, request: Request | None = None
     ) -> None:
         """Give a study a new name; the caller may manage all studies."""
-        self._check_new_name(name, caller, new)
-        await self._run_confirmed(
-            caller, lambda: bounded_verbs.rename(self.store, name, new, request)
-        )
+        await self._admit(caller, "manage")
+        rename = partial(bounded_verbs.rename, self.store, name, check_path_name(new), request)
+        await self._run_confirmed(caller, "manage", None, rename)
 
     async def copy(
         self, name: str, caller: Caller, new: str, request: Request | None = None
     ) -> int:
-        """Copy a study to a new name; return the number of entries."""
-        self._check_new_name(name, caller, new)
-        return await self._run_confirmed(
-            caller, lambda: bounded_verbs.copy(self.store, name, new, request)
-        )
+        """Copy a study to a new name; return the number of entries.
+
+        The caller may manage all studies. Keys of the study are none of the copy.
+        """
+        await self._admit(caller, "manage")
+        copy = partial(bounded_verbs.copy, self.store, name, check_path_name(new), request)
+        return await self._run_confirmed(caller, "manage", None, copy)
 
     async def write(
         self,
@@ -176,7 +193,7 @@ class StudyManager:
         The change is durable before ``present`` is called. ``request`` is the request, if it
         has an idempotency key, and ``key`` the key in its body.
         """
-        caller.check("play", name)
+        await self._admit(caller, "play", name)
         act = self._within_limits(act, changes=True)
         present = present and self._within_limits(present)
         job = Job(act, present, caller, verb=verb, request=request, key=key)
@@ -186,21 +203,21 @@ class StudyManager:
 
     async def read(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
         """Call a short function that reads a study."""
-        caller.check("read", name)
+        await self._admit(caller, "read", name)
         found: T = await self._batcher(name).run(Job(self._within_limits(act), None, caller))
         return found
 
     async def read_journal(self, name: str, caller: Caller, act: Callable[[Journal], T]) -> T:
         """Call a function that reads the journal of a study; it may take long."""
-        caller.check("read", name)
-        return await self._run_confirmed(caller, lambda: self._journals.use(name, act))
+        await self._admit(caller, "read", name)
+        return await self._read_confirmed(name, caller, lambda: self._journals.use(name, act))
 
     async def latest(self, name: str, caller: Caller) -> Head:
         """Return the last entry of a study; all event streams share one query.
 
         The stream itself confirms that the key is still valid.
         """
-        caller.check("read", name)
+        await self._admit(caller, "read", name)
         known = self._heads.get(name)
         if known is None or time.monotonic() - known[0] > HEAD_LIFETIME:
             head = partial(self._journals.use, name, lambda journal: journal.head())
@@ -211,9 +228,9 @@ class StudyManager:
                 del self._heads[next(iter(self._heads))]
         return await asyncio.shield(known[1])
 
-    async def confirm(self, caller: Caller) -> None:
-        """Raise ``Unauthenticated`` if the key of a caller is not valid any more."""
-        await self._in_thread(lambda: self._authenticator.confirm(caller))
+    async def confirm(self, name: str, caller: Caller) -> None:
+        """Raise an error if the key of a caller is not valid any more, or not for this study."""
+        await self._in_thread(lambda: self._authenticator.confirm(caller, "read", name))
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -228,35 +245,35 @@ class StudyManager:
 
     async def verify(self, name: str, caller: Caller) -> Verified:
         """Replay the whole journal of a study, on a connection of its own; one at a time."""
-        caller.check("read", name)
+        await self._admit(caller, "read", name)
 
         def verify() -> Verified:
             with Study.open(name, store=self.store) as study:
                 return study.verify()
 
         async with self._verifications:
-            return await self._run_confirmed(caller, verify)
+            return await self._read_confirmed(name, caller, verify)
 
     async def saved(self, name: str, caller: Caller, act: Callable[[Study], T]) -> T:
         """Call a function that compares plays with a rule; one at a time.
 
         The study has a connection of its own, so that other requests to it do not wait.
         """
-        caller.check("read", name)
+        await self._admit(caller, "read", name)
 
         def compare() -> T:
             with Study.open(name, store=self.store) as study:
                 return act(study)
 
         async with self._comparisons:
-            return await self._run_confirmed(caller, compare)
+            return await self._read_confirmed(name, caller, compare)
 
     async def export(self, name: str, caller: Caller, format: str, wide: bool) -> bytes:
         """Return a file with the plans of a study, read on a connection of its own; one at a time.
 
         ``format`` is "xlsx", "csv" or "jsonl".
         """
-        caller.check("read", name)
+        await self._admit(caller, "read", name)
 
         def export() -> bytes:
             with (
@@ -268,7 +285,7 @@ class StudyManager:
                 return path.read_bytes()
 
         async with self._exports:
-            return await self._run_confirmed(caller, export)
+            return await self._read_confirmed(name, caller, export)
 
     # ------------------------------------------------------------ inside
 
@@ -289,16 +306,13 @@ class StudyManager:
     def _solving_seconds(self) -> float:
         return 2 * self.settings.limits.seconds
 
-    def _check_new_name(self, name: str, caller: Caller, new: str) -> None:
-        caller.check("manage", name)
-        caller.check("manage", check_path_name(new))
-
     def _batcher(self, name: str) -> RequestBatcher:
         batcher = self._batchers.get(name)
         if batcher is None:
             checked_name(name)
             opened = partial(Study.open, name, store=self.store)
-            batcher = RequestBatcher(self._pool, opened, self._authenticator, MOST_JOBS)
+            confirm = partial(self._authenticator.confirm, needed="read", study=name)
+            batcher = RequestBatcher(self._pool, opened, confirm, MOST_JOBS)
             self._batchers[name] = batcher
         self._batchers.move_to_end(name)
         excess = len(self._batchers) - MOST_OPEN_STUDIES
@@ -308,14 +322,41 @@ class StudyManager:
                 self._pool.submit(self._batchers.pop(one).close)
         return batcher
 
-    async def _run_confirmed(self, caller: Caller, act: Callable[[], T]) -> T:
-        """Call a function in a thread, if the key of the caller is still valid."""
+    async def _admit(self, caller: Caller, needed: str, name: str | None = None) -> None:
+        """Raise ``Forbidden`` unless a key has a permission for one study, or for all of them.
+
+        A study that the cached key does not name may have a new name: then the store decides.
+        """
+        try:
+            caller.check(needed, name)
+        except Forbidden:
+            await self._run_confirmed(caller, needed, name, lambda: None)
+
+    async def _run_confirmed(
+        self, caller: Caller, needed: str, name: str | None, act: Callable[[], T]
+    ) -> T:
+        """Call a function in a thread, if the key of the caller still has a permission."""
 
         def run() -> T:
-            self._authenticator.confirm(caller)
+            self._authenticator.confirm(caller, needed, name)
             return act()
 
         return await self._in_thread(run)
+
+    async def _read_confirmed(self, name: str, caller: Caller, act: Callable[[], T]) -> T:
+        """Call a function that reads a study, if the key of the caller is one of the study.
+
+        A key for one study is confirmed again before the result is returned: a different study may
+        have been given the name, and been read.
+        """
+
+        def read() -> T:
+            found = act()
+            if caller.study is not None:
+                self._authenticator.confirm(caller, "read", name)
+            return found
+
+        return await self._run_confirmed(caller, "read", name, read)
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         try:

@@ -105,10 +105,13 @@ def postgresql() -> Iterator[Server]:
     server.remove()
 
 
-def lose_commits(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[], bool]) -> None:
+def lose_commits(
+    monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[], bool], is_sent: bool = True
+) -> None:
     """Close connections right after COMMIT was sent, without its answer, when ``is_lost`` says so.
 
-    The server carries the commit out, as a rule: it may also notice the end first.
+    The server carries the commit out, as a rule: it may also notice the end first. It does not if
+    ``is_sent`` is false: then the connection is closed before.
     """
     import psycopg
 
@@ -120,9 +123,10 @@ def lose_commits(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[], bool]) -
         if not text.endswith("COMMIT") or not is_lost():
             return run(self, text, values)
         pgconn = self._connection.pgconn
-        pgconn.send_query(text.encode())
-        while pgconn.flush():
-            pass
+        if is_sent:
+            pgconn.send_query(text.encode())
+            while pgconn.flush():
+                pass
         self._connection.close()
         raise psycopg.OperationalError("the connection was closed after COMMIT")
 

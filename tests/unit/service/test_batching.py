@@ -5,6 +5,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -383,9 +384,9 @@ def shared(postgresql: Server) -> str:
 class Losses:
     """The next commits that lose their answer."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, is_sent: bool = True) -> None:
         self.left = 0
-        lose_commits(monkeypatch, self._is_next)
+        lose_commits(monkeypatch, self._is_next, is_sent)
 
     def _is_next(self) -> bool:
         self.left -= 1
@@ -473,6 +474,58 @@ def test_a_second_loss_is_unknown_also_with_a_key(shared: str, lost: Losses) -> 
     play = at_once(shared, act)
     assert play.id == 2
     assert mp.Study.open("lanes", store=shared).asked == 2
+
+
+STUDY = "/v1/studies/lanes"
+NEW = {"name": "new", "actions": {"type": "Budget", "total": 1, "caps": [1, 1]}, "losses": [0, 1]}
+CHANGES: dict[str, tuple[str, str, Any, int, list[str]]] = {
+    "create": ("POST", "/v1/studies", NEW, 201, ["lanes", "new", "old"]),
+    "create with a key": ("POST", "/v1/studies", NEW | {"key": "a"}, 201, ["lanes", "new", "old"]),
+    "rename": ("POST", f"{STUDY}/rename", {"name": "new"}, 200, ["new", "old"]),
+    "copy": ("POST", f"{STUDY}/copy", {"name": "new"}, 201, ["lanes", "new", "old"]),
+    "delete": ("DELETE", STUDY, None, 204, ["old"]),
+}
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_names_without_an_answer_is_recognised_by_its_key(
+    change: str, is_sent: bool, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not the server has carried out the commit."""
+    lost = Losses(monkeypatch, is_sent)
+    method, path, body, status, names = CHANGES[change]
+    requests = count()
+
+    def headers() -> dict[str, str]:
+        is_keyed = change != "create with a key"
+        return {"Idempotency-Key": f"{next(requests)}"} if is_keyed else {}
+
+    with client_of(create_app(Settings(store=shared))) as client:
+        old = client.post("/v1/studies", json=NEW | {"name": "old"}, headers=headers())
+        assert old.status_code == 201  # the table of requests exists now
+        lost.left, given = 1, headers()
+        first = client.request(method, path, json=body, headers=given)
+        assert lost.left <= 0
+        assert first.status_code == status, first.text
+        again = client.request(method, path, json=body, headers=given)
+        assert (again.status_code, again.content) == (status, first.content)
+    assert mp.Study.list(store=shared) == names
+
+
+@pytest.mark.parametrize("change", ["create", "rename", "copy", "delete"])
+def test_a_change_of_names_without_a_key_or_an_answer_is_not_repeated(
+    change: str, shared: str, lost: Losses
+) -> None:
+    method, path, body, *_ = CHANGES[change]
+    with client_of(create_app(Settings(store=shared))) as client:
+        lost.left = 1
+        answer = client.request(method, path, json=body)
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "urn:multiplay:outcome-unknown"
+    assert "Idempotency-Key" in answer.json()["detail"]
+    assert "Retry-After" not in answer.headers
+    assert lost.left == 0
 
 
 @pytest.mark.soak

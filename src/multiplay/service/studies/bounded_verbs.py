@@ -6,15 +6,17 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from multiplay.actions import ActionSet
-from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.errors import Conflict, InvalidInput, NotFound, UnknownOutcome
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
 from multiplay.policies import Policy
 from multiplay.savings import Saved
+from multiplay.service.server import metrics
+from multiplay.service.studies.batching import NOT_RECOGNISED
 from multiplay.service.studies.limits import (
     MOST_PROMISES,
     POLICIES,
@@ -49,6 +51,8 @@ from multiplay.studies.synced import forget
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 
 def create(
     limits: ServiceLimits,
@@ -71,7 +75,7 @@ def create(
     ``key``, as long as the study exists.
     """
     known = _answered(store, request)
-    if known is not None:
+    if known is not None:  # before anything is built
         return known.answer
     made = build_actions("actions", actions, limits)
     declared = None if features is None else build_features("features", features)
@@ -87,16 +91,18 @@ def create(
     with in_time("actions", limits):
         draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)
+
+    def store_it() -> Any:
+        recorded = _answer_of(request, answer)
+        store.create(name, first.record, first.labels, request=recorded).close()
+        return answer
+
     try:
-        store.create(name, first.record, first.labels, request=_answer_of(request, answer)).close()
+        return _once(store, request, store_it, key)
     except Conflict:
-        known = _answered(store, request)  # the same request at the same time
-        if known is not None:
-            return known.answer
         if key is None:
             raise
         return present(_created_before(store, name, first))
-    return answer
 
 
 def delete(
@@ -109,38 +115,63 @@ def delete(
 
     ``check`` is called in the transaction, and nothing is deleted if it raises.
     """
-    if _answered(store, request) is None:
-        try:
-            store.delete(name, request=_answer_of(request, None), check=check)
-            forget(store, name)
-        except NotFound:
-            if _answered(store, request) is None:
-                raise
+
+    def delete_it() -> None:
+        store.delete(name, request=_answer_of(request, None), check=check)
+        forget(store, name)
+
+    _once(store, request, delete_it)
 
 
 def rename(store: Store, name: str, new: str, request: Request | None = None) -> None:
     """Give a study a new name; the same request again renames nothing more."""
-    if _answered(store, request) is None:
-        try:
-            store.rename(name, new, request=_answer_of(request, None))
-            forget(store, name)
-        except (NotFound, Conflict):
-            if _answered(store, request) is None:
-                raise
+
+    def rename_it() -> None:
+        store.rename(name, new, request=_answer_of(request, None))
+        forget(store, name)
+
+    _once(store, request, rename_it)
 
 
 def copy(store: Store, name: str, new: str, request: Request | None = None) -> int:
     """Copy a study to a new name; return the number of entries, also to the same request again."""
+
+    def copy_it() -> int:
+        opened = history_in(store, name)
+        return backup.copy(opened, store, new, answer=lambda n: _answer_of(request, n))
+
+    return _once(store, request, copy_it)
+
+
+def _once(store: Store, request: Request | None, act: Callable[[], T], key: str | None = None) -> T:
+    """Call a function that changes a store and records a request; return the response to it.
+
+    After a commit without an answer, a request with a key is carried out again: it is found in the
+    store, or refused, if the commit succeeded.
+    """
+    try:
+        return _unless_answered(store, request, act)
+    except UnknownOutcome as error:
+        if request is None and key is None:
+            raise UnknownOutcome(error.store, error.reason, NOT_RECOGNISED) from error
+    return _unless_answered(store, request, act)
+
+
+def _unless_answered(store: Store, request: Request | None, act: Callable[[], T]) -> T:
+    """Call a function, unless the request was carried out before or is by another process."""
     known = _answered(store, request)
     if known is None:
         try:
-            opened = history_in(store, name)
-            return backup.copy(opened, store, new, answer=lambda n: _answer_of(request, n))
-        except Conflict:
+            return act()
+        except UnknownOutcome:
+            metrics.count_unknown_commit()
+            raise
+        except (NotFound, Conflict):
             known = _answered(store, request)  # the same request at the same time
             if known is None:
                 raise
-    return int(known.answer)
+    answer: T = known.answer
+    return answer
 
 
 class _Known(NamedTuple):

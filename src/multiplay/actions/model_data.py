@@ -110,13 +110,19 @@ def plain_bounds(values: FloatArray) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
+def check_solvable(argument: str, values: FloatArray) -> None:
+    """Raise ``InvalidInput`` for numbers that HiGHS refuses, or reads as infinite."""
+    largest = np.abs(values).max(initial=0.0)
+    if largest >= LARGEST_BOUND:
+        hint = "Make big-M constants smaller."
+        raise InvalidInput(argument, "numbers below 1e15", f"{largest:g}", hint)
+
+
 def checked_matrix(matrix: Any, rows: int, columns: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Return rows, columns and values of the coefficients, after checking them."""
     given = _fields("matrix", matrix, ("row", "column", "value"))
     value = numbers("matrix.value", given["value"]).astype(float)
-    if (np.abs(value) >= LARGEST_BOUND).any():
-        got, hint = f"{np.abs(value).max():g}", "Make big-M constants smaller."
-        raise InvalidInput("matrix.value", "numbers below 1e15", got, hint)
+    check_solvable("matrix.value", value)
     places = []
     for name, most in (("row", rows), ("column", columns)):
         place = numbers(f"matrix.{name}", given[name])

@@ -13,6 +13,7 @@ from multiplay._support.checks import is_list, numbers, whole_numbers, with_last
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length, longest
 from multiplay.actions.milp import SCALE, MixedProgram, Status, scale_of
+from multiplay.actions.model_data import check_solvable
 from multiplay.actions.oracle import OracleSet
 from multiplay.errors import InvalidInput
 from multiplay.hull import DecompositionHull
@@ -110,6 +111,8 @@ class IntegerProgram(OracleSet, vectorised=True):
                 f"{self.A.shape} and {self.b.shape}",
                 "Give b one number for each row of A.",
             )
+        check_solvable("A", self._A)
+        check_solvable("b", self.b)
         d = self.A.shape[1]
         self._lo, self._hi = _bounds(bounds, d)
         self.bounds = (self._lo.tolist(), [None if h == np.inf else int(h) for h in self._hi])

@@ -1,6 +1,7 @@
 """Models of other libraries and MPS files: read, selected from, and refused."""
 
 import json
+import math
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from library_models import CUSTOMERS, DEPOTS, LANES, LEAST
 
 from multiplay import InvalidInput, Model
 from multiplay.actions.importers.mps import read_text
+from multiplay.actions.importers.selection import ImportedModel, settings
 
 ROOT = Path(__file__).parents[3]
 ALONE = {  # by package, in a process of their own: OR-Tools conflicts with highspy
@@ -258,6 +260,44 @@ def test_an_integer_arm_without_bounds_in_an_mps_file_is_refused(tmp_path: Path)
         Model.of(path, arms="x[*]", known="all")
 
 
+@pytest.mark.parametrize("infinite", ["1e20", "1e30", "1e308", "inf"])
+def test_bounds_may_be_infinite_in_the_ways_of_mps_files(infinite: str) -> None:
+    text = MPS.replace(" UP BND stock 9.5", f" UP BND stock {infinite}")
+    text = text.replace(" UI BND x[south] 3", f" UI BND x[south] 3\n LO BND x[south] -{infinite}")
+    columns = settings(read_text(text), "x[north]", "helpers", None)["columns"]
+    assert columns["upper"] == [5.0, 3.0, 1.0, None]
+    assert columns["lower"] == [0.0, None, 0.0, 0.0]
+
+
+TOO_LARGE: list[tuple[str, dict[str, Any]]] = [
+    ("rows.upper", {"high": [1e308]}),
+    ("rows.upper", {"high": [-1e30]}),
+    ("rows.lower", {"low": [-1e16]}),
+    ("columns.upper", {"upper": [1e16]}),
+    ("columns.upper", {"upper": [-1e30]}),
+    ("columns.lower", {"lower": [1e20]}),
+]
+
+
+@pytest.mark.parametrize(("argument", "changes"), TOO_LARGE)
+def test_limits_beyond_the_solver_are_not_read_as_none(
+    argument: str, changes: dict[str, Any]
+) -> None:
+    """Of a model of any library: only the bounds of columns have large numbers for no limit."""
+    one = ImportedModel(["x"], [0.0], [4.0], [True], [0.0], [1.0], [9.0], [(0, 0, 1.0)], "min")
+    assert Model(**settings(one, "x", None, None)).n.tolist() == [4]
+    with pytest.raises(InvalidInput) as caught:
+        Model(**settings(one._replace(**changes), "x", None, None))
+    assert caught.value.argument == argument
+
+
+def test_rows_and_columns_without_limits_are_read() -> None:
+    one = ImportedModel(
+        ["x"], [0.0], [1e30], [True], [0.0], [-math.inf], [9.0], [(0, 0, 1.0)], "min"
+    )
+    assert Model(**settings(one, "x", None, None)).n.tolist() == [9]
+
+
 # ---------------------------------------------------------------- strictness
 
 BAD_LINES = [
@@ -274,6 +314,10 @@ BAD_LINES = [
     ("x[north]  cost  0.5", "x[north]  cost  nan", "a finite number"),
     ("x[north]  cost  0.5", "x[north]  cost  1e999", "a finite number"),
     ("x[north]  cost  0.5", "x[north]  cost  1_0", "a finite number"),
+    ("x[north]  cost  0.5", "x[north]  cost  1e20", "a finite number below 1e20"),
+    ("RHS  demand  4", "RHS  demand  1e308", "a finite number below 1e20"),
+    ("RHS  demand  4", "RHS  demand  -1e30", "a finite number below 1e20"),
+    ("RNG  least  3", "RNG  least  1e308", "a finite number below 1e20"),
     ("x[north]  cost  0.5", "x[north]  cost", "one or two pairs"),
     ("    M2        'MARKER'    'INTEND'\n", "", "INTEND before the end of COLUMNS"),
     ("'INTORG'", "'INTEND'", "INTORG and INTEND in turn"),

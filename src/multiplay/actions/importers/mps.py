@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from multiplay._support.suggestions import suggestion
-from multiplay.actions.importers.selection import ImportedModel
+from multiplay.actions.importers.selection import INFINITE, ImportedModel
 from multiplay.errors import InvalidInput
 
 SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
@@ -269,13 +269,14 @@ class _Reader:
             yield row, self._number(value)
 
     def _number(self, text: str, infinite: bool = False) -> float:
+        """Return a number that the solver does not read as infinite, unless it may be."""
         if infinite and INFINITY.fullmatch(text):
             return -math.inf if text.startswith("-") else math.inf
         if NUMBER.fullmatch(text):
             value = float(text.replace("d", "e").replace("D", "e"))
-            if math.isfinite(value):
+            if abs(value) < INFINITE or (infinite and math.isfinite(value)):
                 return value
-        raise self._error("a finite number", text)
+        raise self._error("a finite number" + ("" if infinite else " below 1e20"), text)
 
     def _error(self, expected: str, got: str) -> InvalidInput:
         where = f"line {self.number}"

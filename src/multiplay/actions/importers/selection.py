@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray
 
 KNOWN = ("all", "helpers", "nothing")
-INFINITE = 1e15  # libraries write "no limit" as inf, 1e20, 1e30 or the largest float
+INFINITE = 1e20  # libraries write "no bound" as inf, 1e20, 1e30 or the largest float
 MOST_NAMES = 3  # in an error
 
 
@@ -73,12 +74,12 @@ def settings(
     row, column, value = summed(model.entries)
     return {
         "columns": {
-            "lower": limits(model.lower),
-            "upper": limits(model.upper),
+            "lower": limits(model.lower, -INFINITE),
+            "upper": limits(model.upper, INFINITE),
             "integer": [bool(one) for one in model.integer],
             "cost": cost.tolist(),
         },
-        "rows": {"lower": limits(model.low), "upper": limits(model.high)},
+        "rows": {"lower": limits(model.low, -math.inf), "upper": limits(model.high, math.inf)},
         "matrix": {"row": row, "column": column, "value": value},
         "arms": places,
         "sense": model.sense if sense is None else sense,
@@ -87,12 +88,10 @@ def settings(
     }
 
 
-def limits(values: Iterable[Any]) -> list[float | None]:
-    """Return limits as plain numbers; None for no limit."""
-    return [
-        None if one is None or (one == one and abs(one) >= INFINITE) else float(one)
-        for one in values
-    ]
+def limits(values: Iterable[Any], infinite: float) -> list[float | None]:
+    """Return limits as plain numbers; None for no limit, which begins at ``infinite``."""
+    side = math.copysign(1.0, infinite)
+    return [None if one is None or side * one >= side * infinite else float(one) for one in values]
 
 
 def summed(entries: Iterable[tuple[int, int, float]]) -> tuple[list[int], list[int], list[float]]:

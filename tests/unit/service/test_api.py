@@ -625,6 +625,29 @@ def test_an_invalid_field_is_described_in_plain_words(store: Path, client: Clien
     assert entries(store) == 0  # nothing was changed
 
 
+@pytest.mark.parametrize("name", [{}, [], {"type": "GenCTS"}, 1, 1.5, None, True, ""], ids=repr)
+def test_the_name_of_a_class_is_a_text(store: Path, client: Client, name: Any) -> None:
+    """Whatever stands in its place, wherever an object names its class."""
+    wrong, good = {"type": name}, {"type": "Budget", "total": 2, "caps": [2, 2]}
+    new = {"name": "new", "actions": good, "losses": [0, 9]}
+    for verb, method, body, place in (
+        ("saved", "POST", {"against": wrong}, "against"),
+        ("compare", "PUT", {"rule": wrong}, "rule"),
+        ("ask", "POST", {"actions": wrong}, "actions"),
+        ("ask", "POST", {"ahead": [wrong]}, "ahead[0]"),
+        ("best", "POST", {"actions": good | {"caps": wrong}}, "actions.caps"),
+        ("", "POST", new | {"actions": wrong}, "actions"),
+        ("", "POST", new | {"policy": wrong}, "policy"),
+        ("", "POST", new | {"policy": {"type": "Duplicated", "policy": wrong}}, "policy.policy"),
+        ("", "POST", new | {"features": wrong}, "features"),
+        ("", "POST", new | {"baseline": wrong}, "baseline"),
+    ):
+        path = f"{STUDY}/{verb}" if verb else "/v1/studies"
+        answer = client.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["argument"]) == (422, f"{place}.type")
+    assert entries(store) == 0
+
+
 def test_names_of_longer_studies_can_be_used_again(client: Client) -> None:
     other = "/v1/studies/other"
     for k, (method, path, body) in enumerate(

@@ -19,9 +19,9 @@ from multiplay.service.server import metrics
 from multiplay.service.studies.batching import NOT_RECOGNISED
 from multiplay.service.studies.limits import (
     MOST_PROMISES,
-    POLICIES,
     ServiceLimits,
     build_actions,
+    build_against,
     build_features,
     build_policy,
     build_promise,
@@ -346,15 +346,14 @@ def cost_of_learning(study: Study, *, against: Any, method: str, **given: Any) -
 def saved(limits: ServiceLimits, study: Study, against: Any, **given: Any) -> Saved:
     """Return what was saved against a rule, a policy, or plans by key, from plain data."""
     chosen: Any = None
-    if against is not None and against.get("type") in POLICIES:
-        chosen = build_policy("against", against, limits)
-        check_together(study.actions, chosen, limits)
-    elif against is not None and against.keys() == {"plans"}:
+    if against is not None and against.keys() == {"plans"}:
         chosen = wire.to_plans(against["plans"])
         for key, plan in chosen.by_key.items():
             check_arms(f"against[{key!r}]", plan, limits)
     elif against is not None:
-        chosen = build_rule("against", against, limits)
+        chosen = build_against("against", against, limits)
+    if isinstance(chosen, Policy):
+        check_together(study.actions, chosen, limits)
     check_compared(study.asked, len(study.known_arms), isinstance(chosen, Policy))
     with in_time("against", limits):
         return study.saved(chosen, **given)

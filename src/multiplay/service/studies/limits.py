@@ -251,6 +251,20 @@ def build_rule(where: str, plain: Any, limits: ServiceLimits) -> Rule:
     return made
 
 
+def build_against(where: str, plain: Any, limits: ServiceLimits) -> Rule | Policy:
+    """Return the rule or the policy that plain data describe, to compare plays with.
+
+    Examples
+    --------
+    >>> build_against("against", {"type": "GenCTS"}, ServiceLimits())
+    GenCTS()
+    """
+    name = _described(where, plain)["type"]
+    if isinstance(name, str) and name in POLICIES:
+        return build_policy(where, plain, limits)
+    return build_rule(where, plain, limits)
+
+
 def check_arms(where: str, names: Collection[str], limits: ServiceLimits) -> None:
     """Raise ``InvalidInput`` for more arms than a study may have, or names that it cannot have."""
     if len(names) > limits.arms:

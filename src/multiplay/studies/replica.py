@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -631,6 +632,7 @@ def rebuilt(
     new: Entry | None = None,
     bases: Iterable[Replica] = (),
     logged: bool = False,
+    limit: float = math.inf,
 ) -> Replica:
     """Return the state after the entries before number ``end``, with all corrections among them.
 
@@ -646,7 +648,10 @@ def rebuilt(
         later. Without one it begins at the first entry.
     logged
         With a log of all reports.
+    limit
+        Seconds, after which ``InvalidInput`` is raised.
     """
+    until = time.monotonic() + limit
     found = corrections(journal, end) + ([] if new is None else [new])
     known = Corrections.of(found)
     restarts = (e.number for kind in entry_codec.RESTARTS for e, _ in journal.pairs(kind, ()))
@@ -661,10 +666,18 @@ def rebuilt(
     for entry in journal.entries(base.number + 1, base.digest):
         if entry.number >= end:
             break
+        if time.monotonic() >= until:
+            raise _long_replay(limit)
         base.apply(entry)
     base.corrections = NO_CORRECTIONS
     base.engine.state.log = base.engine.state.log if logged else None
     return base
+
+
+def _long_replay(limit: float) -> InvalidInput:
+    expected = f"a journal that is replayed within {limit:g} seconds"
+    hint = "Use multiplay in Python, or the command line, with the same store: they have no limit."
+    return InvalidInput("study", expected, "a journal that takes longer", hint)
 
 
 def _fits(base: Replica, found: Sequence[Entry], restarts: Sequence[int]) -> bool:
@@ -684,10 +697,14 @@ def corrections(journal: Journal, end: int) -> list[Entry]:
 
 
 def report_log(
-    journal: Journal, end: int, actions: ActionSet | None = None, policy: Policy | None = None
+    journal: Journal,
+    end: int,
+    actions: ActionSet | None = None,
+    policy: Policy | None = None,
+    limit: float = math.inf,
 ) -> ReportLog:
     """Return the reports of all entries before number ``end``: the journal is replayed."""
-    log = rebuilt(journal, end, actions, policy, logged=True).engine.state.log
+    log = rebuilt(journal, end, actions, policy, logged=True, limit=limit).engine.state.log
     assert log is not None
     return log
 

@@ -758,7 +758,8 @@ class Study(SyncedState, HasPanel):
                 if said != (arm, entry_codec.plain_round(given)):
                     raise entry_codec.used_before(known, "was used for a different arm or round")
                 return entry_codec.remaining_of(known)
-            log = report_log(self._journal, replica.number + 1, *self._given)
+            end, limit = replica.number + 1, self.replay_limit
+            log = report_log(self._journal, end, *self._given, limit=limit)
             restart = engine.restarted(log, kind == entry_codec.KEEP, arm, given, when)
             self._changed = True
             remaining = engine.restart(restart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import threading
 from collections.abc import Iterator, Sequence
@@ -73,6 +74,9 @@ class SyncedState(Queries):
         The name of the study, and its store.
     by : str or None
         The author of the entries that are written.
+    replay_limit : float
+        Seconds for which a verb may replay the journal: ``correct``, ``retract``, ``forget`` and
+        ``keep`` raise ``InvalidInput`` after them, and change nothing.
     committed : Committed
         The last transaction of this process.
     """
@@ -96,7 +100,7 @@ class SyncedState(Queries):
         self._in_turn = self._changed = self._spoiled = False
         self._snapshot_at = 0
         self._foreseen: set[tuple[str, str]] = set()  # kinds and keys that have no entry yet
-        self.by = by
+        self.by, self.replay_limit = by, math.inf
         self._request: Request | None = None  # that has written nothing yet
         self._is_recorded = False  # whether an entry has the id of the request
         self.committed = Committed()
@@ -277,10 +281,10 @@ class SyncedState(Queries):
                 raise damaged(entry.number, reason) from error
         return replica
 
-    def _rebuilt(self, new: Entry | None = None) -> Replica:
+    def _rebuilt(self, new: Entry | None = None, limit: float = math.inf) -> Replica:
         """Return the state after all entries, with all corrections, and a new one."""
-        end = self._journal.head().number + 1
-        return rebuilt(self._journal, end, *self._given, new=new, bases=self._bases())
+        end, bases = self._journal.head().number + 1, self._bases()
+        return rebuilt(self._journal, end, *self._given, new=new, bases=bases, limit=limit)
 
     def _bases(self) -> Iterator[Replica]:
         """Yield the states of the snapshots, newest first."""
@@ -345,7 +349,7 @@ class SyncedState(Queries):
     def _correct(self, draft: Record, labels: Labels) -> Replica:
         """Return the state with a correction that is not written yet, which is then used."""
         last = self._journal.head().number
-        new = self._rebuilt(Entry(last + 1, labels, draft, b""))
+        new = self._rebuilt(Entry(last + 1, labels, draft, b""), self.replay_limit)
         self._changed, self._replica = True, new
         if last > new.began + 2 * SNAPSHOT_EVERY:
             self._snapshot_at = -1  # write one, so that other processes need not replay as much

@@ -4,7 +4,9 @@ import io
 import re
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -24,7 +26,7 @@ from multiplay.service.settings import Settings
 from multiplay.service.studies import limits, manager
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
-from multiplay.studies import wire
+from multiplay.studies import replica, wire
 
 STUDY = "/v1/studies/lanes"
 
@@ -103,6 +105,34 @@ def test_reports_are_forgotten_and_kept(store: Path, client: Client) -> None:
     unknown = send(client, f"{STUDY}/keep", {"arm": "nowhere", "since": 1}, "four")
     assert (unknown.status_code, unknown.json()["argument"]) == (422, "arm")
     assert entries(store) == 4 * 2 + 2
+
+
+def test_a_correction_that_takes_too_long_changes_nothing(
+    store: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plays = [send(client, f"{STUDY}/ask", {}, f"ask-{k}").json() for k in range(4)]
+    for k, play in enumerate(plays):
+        tell(client, play, f"tell-{k}")
+    right = {"losses": costs(1, plays[0]["plan"], 5.0)}
+    verbs = {
+        "plays/1/correct": right,
+        "plays/2/retract": {},
+        "forget": {"before": 2},
+        "keep": {"since": 0},
+    }
+    before = client.get(STUDY).json()
+    with monkeypatch.context() as patch:
+        hours = count(step=3600)
+        patch.setattr(replica, "time", SimpleNamespace(monotonic=lambda: float(next(hours))))
+        for verb, body in verbs.items():
+            for key in ("first", "again"):
+                answer = send(client, f"{STUDY}/{verb}", body, key)
+                assert (answer.status_code, answer.json()["argument"]) == (422, "study"), verb
+        assert client.get(STUDY).json() == before
+        assert send(client, f"{STUDY}/ask", {}, "next").status_code == 200
+    for verb, body in verbs.items():
+        assert send(client, f"{STUDY}/{verb}", body, "first").is_success, verb
+    assert entries(store) == 4 * 2 + 1 + len(verbs)
 
 
 def test_savings_need_the_permission_to_read_and_have_limits(

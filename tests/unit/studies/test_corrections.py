@@ -1,8 +1,11 @@
 """Corrected and retracted reports: the state is that of a study that was told the right ones."""
 
+import math
 import random
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ from trucks import costs, plans, tables, verified
 import multiplay as mp
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.storage import Labels, MemoryStore, Record, Store, store_at
-from multiplay.studies import entry_codec, export, synced
+from multiplay.studies import entry_codec, export, replica, synced
 
 FEATURES = mp.Features(rain=mp.Flag())
 POLICIES: dict[str, mp.Policy] = {
@@ -247,6 +250,43 @@ def test_bad_corrections_are_refused_and_change_nothing() -> None:
         with pytest.raises(kind, match=match):
             act()
         assert (tables(study), study.head) == before
+
+
+@pytest.mark.parametrize("entries", [0, 1, 20])
+def test_a_replay_that_is_stopped_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    """At any entry, also between verbs of one transaction; without a limit, the verb is done."""
+    study, _ = lived(POLICIES["BootstrapCTS"], MemoryStore())
+    plan = study.ask(key="day 1").plan
+    before, verbs = (
+        (tables(study), study.head),
+        (
+            lambda: study.correct("day 1", losses_of(plan, 1, 5.0)),
+            lambda: study.retract("day 2"),
+            lambda: study.forget("Lyon->north", before=9),
+            lambda: study.keep(since=0),
+        ),
+    )
+    with monkeypatch.context() as patch:
+        ticks = count()
+        patch.setattr(replica, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+        study.replay_limit = float(entries)
+        for verb in verbs:
+            with pytest.raises(InvalidInput) as caught:
+                verb()
+            assert caught.value.argument == "study"
+            assert (tables(study), study.head) == before
+        with study.together():
+            for verb in verbs:
+                with pytest.raises(InvalidInput):
+                    verb()
+            study.set_words(unit="truck")
+        assert study.head.number == before[1].number + 1
+    study.replay_limit = math.inf
+    for verb in verbs:
+        verb()
+    assert verified(study).ok, f"{verified(study)}"
 
 
 @pytest.mark.slow

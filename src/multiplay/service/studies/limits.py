@@ -43,7 +43,7 @@ class ServiceLimits:
     pending : int
         Pending plays of a study.
     seconds : float
-        Seconds to choose a play, and to send a body.
+        Seconds to choose a play, to send a body, and for a verb that replays the journal.
     rows, page : int
         Rows of a list in one response, and bytes of them; a single row may have more.
     streams : int

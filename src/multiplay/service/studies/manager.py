@@ -310,7 +310,7 @@ class StudyManager:
         batcher = self._batchers.get(name)
         if batcher is None:
             checked_name(name)
-            opened = partial(Study.open, name, store=self.store)
+            opened = partial(self._open, name)
             confirm = partial(self._authenticator.confirm, needed="read", study=name)
             batcher = RequestBatcher(self._pool, opened, confirm, MOST_JOBS)
             self._batchers[name] = batcher
@@ -321,6 +321,12 @@ class StudyManager:
             for one in idle[:excess]:
                 self._pool.submit(self._batchers.pop(one).close)
         return batcher
+
+    def _open(self, name: str) -> Study:
+        """Open a study whose turns are limited, also where they replay the journal."""
+        study = Study.open(name, store=self.store)
+        study.replay_limit = self.settings.limits.seconds
+        return study
 
     async def _admit(self, caller: Caller, needed: str, name: str | None = None) -> None:
         """Raise ``Forbidden`` unless a key has a permission for one study, or for all of them.

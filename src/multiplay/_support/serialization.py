@@ -121,8 +121,25 @@ def unpack(header: Any, arrays: Arrays, builder: Builder) -> Any:
     array([1, 1, 3])
     """
     array: Any = {"array": lambda name: arrays[name][()]}  # a number, if it was one
-    own = Builder({**builder.classes, **WITHOUT_ARRAYS, **array}, builder.leaf)
+    own = _Unpacker({**builder.classes, **WITHOUT_ARRAYS, **array})
     return own.build("header", completed(header))
+
+
+class _Unpacker(Builder):
+    """Builder of packed data: lists and tuples without objects are copied as a whole."""
+
+    def build(self, where: str, plain: Any, wanted: type = object) -> Any:
+        """Build packed data."""
+        if _is_flat(plain):
+            return list(plain) if type(plain) is list else tuple(plain["items"])
+        return super().build(where, plain, wanted)
+
+
+def _is_flat(header: Any) -> bool:
+    """Return whether packed data are a list or a tuple of numbers and texts, such as an arc."""
+    if type(header) is dict and header.get("type") == "tuple":
+        header = header.get("items")
+    return type(header) is list and LEAVES.issuperset(map(type, header))
 
 
 def completed(header: Any) -> Any:
@@ -138,9 +155,9 @@ def completed(header: Any) -> Any:
     >>> completed({"type": "Transport", "slack": True, "surplus": False})["surplus"]
     False
     """
+    if _is_flat(header):
+        return header
     if isinstance(header, list):
-        if LEAVES.issuperset(map(type, header)):
-            return header
         return [completed(value) for value in header]
     if not isinstance(header, dict):
         return header
@@ -162,9 +179,9 @@ def comparable(header: Any) -> Any:
     >>> comparable({"type": "Budget", "total": 2, "names": None})
     {'type': 'Budget', 'total': 2}
     """
+    if _is_flat(header):
+        return header
     if isinstance(header, list):
-        if LEAVES.issuperset(map(type, header)):
-            return header
         return [comparable(value) for value in header]
     if not isinstance(header, dict):
         return header

@@ -96,8 +96,13 @@ class PolicyState:
 
     # ------------------------------------------------------------ sets
 
-    def round_set(self, actions: ActionSet | None, limits: PlanLimits = NO_LIMITS) -> RoundSet:
-        """Return the set of a round after it was checked; the same object for the same set."""
+    def round_set(
+        self, actions: ActionSet | None, limits: PlanLimits = NO_LIMITS, stored: bool = False
+    ) -> RoundSet:
+        """Return the set of a round after it was checked; the same object for the same set.
+
+        ``stored``: it was read from a journal, so that it can be stored.
+        """
         given = self.actions if actions is None else actions
         for known in (self.usual, self.last):
             if given is known.given and limits is known.limits:
@@ -106,7 +111,8 @@ class PolicyState:
             check_set(given, self.actions, self.arms.index, self.policy)
             if not given.affine:
                 self.ranges.check_plain(given)
-            check_storable(given, self.actions)
+            if not stored:
+                check_storable(given, self.actions)
         elif limits and not self.policy.changing:
             raise fixed_set_only(limits.first, self.policy, "a limit")
         round_set = self.prepared(given, limits)

@@ -310,7 +310,8 @@ class Replica:
         stored_set = StoredSet.of_record(record)
         round_set = self._known(stored_set)
         if round_set is None:
-            round_set = state.round_set(stored_set.given(state.actions), stored_set.plan_limits())
+            given, limits = stored_set.given(state.actions), stored_set.plan_limits()
+            round_set = state.round_set(given, limits, stored=True)
         return round_set, stored_set
 
     def featured(self, round_set: RoundSet, record: Record) -> RoundSet:
@@ -538,7 +539,7 @@ class Replica:
     def _external(self, record: Record) -> tuple[RoundSet, StoredSet, IntArray]:
         """Return the set of an external plan with its features, its stored form, and the action."""
         engine, header, stored_set = self.engine, record.header, StoredSet.of_record(record)
-        round_set = engine.state.round_set(stored_set.given(engine.state.actions))
+        round_set = engine.state.round_set(stored_set.given(engine.state.actions), stored=True)
         names = round_set.actions.names
         action = entry_codec.action_of_plan(header["plan"], names)
         features = engine.state.features

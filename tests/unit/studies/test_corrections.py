@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -13,7 +14,9 @@ from processes import in_processes
 from trucks import costs, plans, tables, verified
 
 import multiplay as mp
+from multiplay._support import builder
 from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.learner import policy_state
 from multiplay.storage import Labels, MemoryStore, Record, Store, store_at
 from multiplay.studies import entry_codec, export, replica, synced
 
@@ -250,6 +253,29 @@ def test_bad_corrections_are_refused_and_change_nothing() -> None:
         with pytest.raises(kind, match=match):
             act()
         assert (tables(study), study.head) == before
+
+
+def test_a_replay_does_not_build_a_set_arc_by_arc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sets of days are graphs; what is checked when they are asked is not checked again."""
+    nodes = [f"stop {k}" for k in range(40)]
+    arcs = [(one, other) for k, one in enumerate(nodes) for other in nodes[k + 1 : k + 6]]
+    ways = [mp.Path(arcs[k:], nodes[0], nodes[-1]) for k in range(4)]
+    study = mp.Study.create("ways", ways[0], mp.GenCTS(), losses=(0, 250), store=MemoryStore())
+    for way in ways[1:]:
+        play = study.ask(way)
+        study.tell(play, losses_of(play.plan, play.id))
+    built, original = Counter[str](), builder.Builder.build
+
+    def build(own: builder.Builder, where: str, plain: Any, wanted: type = object) -> Any:
+        built[where] += 1
+        return original(own, where, plain, wanted)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(policy_state, "check_storable", None)
+        patch.setattr(builder.Builder, "build", build)
+        study.retract(1)
+    assert 0 < built.total() < len(arcs)
+    assert verified(study).ok, f"{verified(study)}"
 
 
 @pytest.mark.parametrize("entries", [0, 1, 20])

@@ -21,7 +21,7 @@ from multiplay.service.api import events
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
 from multiplay.service.auth.authenticator import ANONYMOUS, Authenticator, Caller
-from multiplay.service.errors import Forbidden, Unauthenticated
+from multiplay.service.errors import Forbidden, Overloaded, Unauthenticated
 from multiplay.service.pages import sessions
 from multiplay.service.settings import Settings
 from multiplay.service.studies import batching
@@ -110,6 +110,27 @@ def test_one_that_fails_does_not_take_the_others_with_it(store: Path) -> None:
     study = mp.Study.open("lanes", store=store)
     given = {answer.id for answer in answers if hasattr(answer, "id")}
     assert given == {play.id for play in study.pending()}, "what has failed was never asked"
+    assert verified(study).ok
+
+
+def test_one_for_which_there_is_no_room_is_run_once(store: Path) -> None:
+    """It may have waited for long; the others of its turn are run again without it."""
+    runs = list[int]()
+
+    def refused(study: mp.Study) -> None:
+        runs.append(study.ask().id)
+        raise Overloaded("too much is being solved")
+
+    async def act(manager: StudyManager) -> list[Any]:
+        jobs = [ask(manager), manager.write("lanes", ANONYMOUS, "ask", refused), ask(manager)]
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    answers = at_once(store, act)
+    kinds = [type(answer).__name__ for answer in answers]
+    assert kinds == ["PendingPlay", "Overloaded", "PendingPlay"]
+    assert len(runs) == 1
+    study = mp.Study.open("lanes", store=store)
+    assert [play.id for play in study.pending()] == [1, 2]
     assert verified(study).ok
 
 

@@ -1,7 +1,9 @@
 """Models over HTTP and on the pages: created, used, previewed, and refused with a clear error."""
 
+import asyncio
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from asgi import Client, client_of
+from effort import TIME_LIMIT
 from facilities import facility, listed
 from mps_files import HANGS, RENT, ROOM, SITES, STOCK, TOWNS, depots
 from page_client import Place
@@ -16,10 +19,12 @@ from page_client import Place
 import multiplay as mp
 from multiplay.actions.milp import Answer, MixedProgram, Status
 from multiplay.service.app import create_app
-from multiplay.service.errors import TookTooLong
+from multiplay.service.auth.authenticator import ANONYMOUS
+from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.service.settings import Settings
 from multiplay.service.studies import solver
 from multiplay.service.studies.limits import ServiceLimits
+from multiplay.service.studies.manager import StudyManager
 from multiplay.service.studies.solver import SolverProcesses
 from multiplay.studies import wire
 from multiplay.types import FloatArray
@@ -164,6 +169,43 @@ def test_a_solve_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
             program.solve(np.arange(5.0))
         assert program.solve(costs).status is Status.OPTIMAL
     solvers.close()
+
+
+def test_hard_models_do_not_delay_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads of requests that solve wait; those beyond them are refused, others answered."""
+    released, hard, most = threading.Event(), 2 * solver.MOST_SOLVING, solver.MOST_SOLVING
+
+    class Waiting:
+        """A process that solves programs when it is told to."""
+
+        def solve(self, program: MixedProgram, *question: Any) -> Answer:
+            """Wait, and solve a program."""
+            released.wait(TIME_LIMIT)
+            return program.solve_here(*question)
+
+        def end(self) -> None:
+            """Do nothing."""
+
+    async def act(manager: StudyManager) -> tuple[list[str], list[Any]]:
+        models = [asyncio.ensure_future(manager.build_actions(sent())) for _ in range(hard)]
+        try:
+            names = await asyncio.wait_for(manager.names(ANONYMOUS), TIME_LIMIT)
+        finally:
+            released.set()
+        return names, await asyncio.gather(*models, return_exceptions=True)
+
+    async def done() -> tuple[list[str], list[Any]]:
+        manager = StudyManager(Settings("memory://hard", limits=ServiceLimits(seconds=NOW)))
+        try:
+            return await act(manager)
+        finally:
+            manager.close()
+
+    monkeypatch.setattr(solver, "SolverProcess", Waiting)
+    names, answers = asyncio.run(done())
+    assert names == []
+    kinds = Counter(type(answer) for answer in answers)
+    assert kinds == {mp.Model: most, Overloaded: hard - most}
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ class Job:
     def run(self, study: Any) -> None:
         """Call ``act``, once for a request, and keep its result or its ``InvalidInput``.
 
-        ``TookTooLong`` is kept and raised: the job is not run again.
+        ``TookTooLong`` and ``Overloaded`` are kept and raised: the job is not run again.
         """
         self.error = None
         try:
@@ -92,7 +92,7 @@ class Job:
                 self.result = study.once(self.verb, self.request, lambda: self.act(study))
         except InvalidInput as error:
             self.error = error
-        except TookTooLong as error:
+        except (TookTooLong, Overloaded) as error:
             self.error = error
             raise
 
@@ -244,7 +244,7 @@ class RequestBatcher:
 
     def _run_alone(self, study: Study, job: Job) -> None:
         """Run a job in a turn of its own, unless its key is refused or it took too long."""
-        if isinstance(job.error, TookTooLong):
+        if isinstance(job.error, TookTooLong | Overloaded):
             return
         try:
             with study.together():

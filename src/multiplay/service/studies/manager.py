@@ -23,7 +23,7 @@ from multiplay.service.settings import Settings
 from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.batching import Job, RequestBatcher, is_deleted
 from multiplay.service.studies.limits import build_actions, check_path_name
-from multiplay.service.studies.solver import SolverProcesses
+from multiplay.service.studies.solver import MOST_SOLVING, SolverProcesses
 from multiplay.storage import Head, Journal, Store, store_at
 from multiplay.storage.base import Keyring, checked_name
 from multiplay.studies import Study, Verified
@@ -31,7 +31,7 @@ from multiplay.studies.entry_codec import Request
 
 T = TypeVar("T")
 P = ParamSpec("P")
-THREADS = 16
+THREADS = 16  # and one for each request that has integer programs solved
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
 MOST_IDLE = 8  # journals
 MOST_JOBS = 2_000  # waiting for one study
@@ -59,8 +59,9 @@ class StudyManager:
         self.settings, self.store = settings, store_at(settings.store)
         self._authenticator = Authenticator(self.store.keyring(), settings.open)
         self._solvers = SolverProcesses()
+        threads = THREADS + MOST_SOLVING
         self._pool = ThreadPoolExecutor(
-            THREADS, "multiplay", self._solvers.use_in_thread, (self._solving_seconds,)
+            threads, "multiplay", self._solvers.use_in_thread, (self._solving_seconds,)
         )
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
         self._journals = JournalPool(self.store)

@@ -25,15 +25,22 @@ from multiplay.service.errors import Overloaded, TookTooLong
 from multiplay.types import FloatArray
 
 MOST = 4  # processes of one worker
+# Requests of one worker that have programs solved or wait for it; each has a thread meanwhile. In
+# the time of a request, the processes solve some ten hard programs, or thousands of easy ones.
+MOST_SOLVING = 32
+ADMISSION = 0.1  # seconds that one more request waits, in a thread of other requests
 PATIENCE = 1.0  # seconds after its time limit, until HiGHS is ended
 STARTED = 60.0  # seconds for a process to start
 
 
 class Budget:
-    """The time until which a request may have programs solved; ``changes``: it changes a study."""
+    """The time until which a request may have programs solved; ``changes``: it changes a study.
+
+    ``is_admitted``: whether it is one of the requests that have programs solved.
+    """
 
     def __init__(self, seconds: float, changes: bool) -> None:
-        self.seconds, self.changes = seconds, changes
+        self.seconds, self.changes, self.is_admitted = seconds, changes, False
         self.until = time.monotonic() + seconds
 
     @property
@@ -48,6 +55,7 @@ class SolverProcesses:
     def __init__(self) -> None:
         self._idle: list[SolverProcess] = []
         self._lock, self._room = threading.Lock(), threading.Semaphore(MOST)
+        self._admitted = threading.Semaphore(MOST_SOLVING)
         self._is_closed = False
 
     @contextmanager
@@ -57,12 +65,30 @@ class SolverProcesses:
         A program that is not solved by then raises ``InvalidInput``, whatever its own limit; if the
         block ``changes`` a study, ``TookTooLong``.
         """
-        with solved_by(partial(self._solve, Budget(seconds, changes))):
+        with (
+            self._budget(seconds, changes) as budget,
+            solved_by(partial(self._solve, budget)),
+        ):
             yield
 
     def use_in_thread(self, seconds: float) -> None:
         """Solve the programs of this thread in other processes, each in this time."""
-        use_solver(lambda *given: self._solve(Budget(seconds, changes=True), *given))
+
+        def solve(program: MixedProgram, costs: FloatArray, limit: float, gap: float) -> Answer:
+            with self._budget(seconds, changes=True) as budget:
+                return self._solve(budget, program, costs, limit, gap)
+
+        use_solver(solve)
+
+    @contextmanager
+    def _budget(self, seconds: float, changes: bool) -> Iterator[Budget]:
+        """Yield a new budget; at the end, its request has no more programs solved."""
+        budget = Budget(seconds, changes)
+        try:
+            yield budget
+        finally:
+            if budget.is_admitted:
+                self._admitted.release()
 
     def close(self) -> None:
         """End all processes."""
@@ -77,6 +103,7 @@ class SolverProcesses:
     ) -> Answer:
         if budget.left <= 0:
             raise _late(budget)
+        self._admit(budget)
         if not self._room.acquire(timeout=budget.left):
             raise Overloaded(f"{MOST} integer programs are being solved")
         try:
@@ -94,6 +121,13 @@ class SolverProcesses:
                 raise _late(budget)
             return answer or Answer(Status.OUT_OF_TIME, None, "HiGHS was ended")
         return answer
+
+    def _admit(self, budget: Budget) -> None:
+        """Count a request that has programs solved; raise ``Overloaded`` if there are too many."""
+        if not budget.is_admitted:
+            budget.is_admitted = self._admitted.acquire(timeout=ADMISSION)
+            if not budget.is_admitted:
+                raise Overloaded(f"{MOST_SOLVING} requests have integer programs solved")
 
     def _process(self, budget: Budget) -> SolverProcess:
         """Return a process that waits; the start of a new one does not count as time."""

@@ -3,10 +3,11 @@
 The numbers were measured: within them, a set is made in seconds, and so are its first plans.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from multiplay._support.checks import is_integer, is_list
+from multiplay._support.checks import is_list, is_number
 
 
 class Requirement(NamedTuple):
@@ -97,8 +98,11 @@ def length(value: Any) -> int:
 
 
 def positive(value: Any) -> int:
-    """Return a positive integer, and 1 for anything else."""
-    return value if is_integer(value) and value > 0 else 1
+    """Return a positive number without its fraction, and 1 for anything else.
+
+    A set may read 1e9 as the whole number that it is.
+    """
+    return int(value) if is_number(value) and 1 < value < math.inf else 1
 
 
 def entries(table: Any) -> int:

@@ -102,6 +102,17 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
         strict_json(body, LIMITS)
 
 
+def test_whole_numbers_with_a_point_count() -> None:
+    """A set reads 1e9 as a whole number; it is refused before 8 GB are reserved for its arms."""
+    for rows in (10**9, 1e9, 60, 60.0):
+        with refused("actions"):
+            build_actions("actions", {"type": "Assignment", "rows": rows}, LIMITS)
+    assert build_actions("actions", {"type": "Assignment", "rows": 3.0}, LIMITS).d == 9
+    for limit in (10_001, 10_001.0):
+        with refused("policy"):
+            build_policy("policy", {"type": "ESCB", "limit": limit}, LIMITS)
+
+
 def test_depth_is_limited() -> None:
     for opens, closes in ((b"[", b"]"), (b'{"a":', b"}")):
         deep = opens * 32 + b"1" + closes * 32

@@ -3,6 +3,7 @@ FROM python:3.11-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY deploy/install.sh deploy/requirements.txt deploy/build-requirements.txt deploy/
+COPY tools/record_commit.py tools/
 COPY src src
 RUN deploy/install.sh /opt/multiplay
 

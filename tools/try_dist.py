@@ -7,6 +7,7 @@ library alone.
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -65,7 +66,8 @@ class DistributionError(Exception):
 
 def main(folder: Path) -> None:
     """Check the wheel and the source distribution in a folder."""
-    version = version_of_source()
+    source = runpy.run_path(str(PACKAGE / "version.py"))
+    version = source["__version__"]
     wheel, sdist = single_file(folder, "*.whl"), single_file(folder, "*.tar.gz")
     for path in (wheel, sdist):
         if not path.name.startswith(f"multiplay-{version}"):
@@ -79,21 +81,13 @@ def main(folder: Path) -> None:
         for path in (wheel, sdist):
             print_step(f"installing {path.name} into an empty environment")
             environment.install(path)
-            environment.use(version)
+            environment.use(source["described"]())
     print_step("all checks passed")
 
 
 def print_step(what: str) -> None:
     """Print the next step."""
     print(f"dist: {what}", flush=True)
-
-
-def version_of_source() -> str:
-    """Return the version in version.py."""
-    found = re.search(r'__version__ = "(.+)"', (PACKAGE / "version.py").read_text("utf-8"))
-    if not found:
-        raise DistributionError("src/multiplay/version.py has no __version__")
-    return found[1]
 
 
 def single_file(folder: Path, pattern: str) -> Path:
@@ -163,7 +157,7 @@ class CleanEnvironment:
         pins = ["--constraint", str(ROOT / "constraints.txt")]
         self._run([self._python, "-m", "pip", "install", *options, *pins, path])
 
-    def use(self, version: str) -> None:
+    def use(self, described: str) -> None:
         """Run the imports, the first example of the README, and the command line."""
         print_step("  importing all modules that need no extra")
         self._run([self._python, "-c", IMPORT_ALL, *NEED_AN_EXTRA])
@@ -171,8 +165,8 @@ class CleanEnvironment:
         self._run([self._python, "-c", first_python(ROOT / "README.md")])
         print_step("  running the command line")
         output = self._run([self._command, "--version"])
-        if output.strip() != f"multiplay {version}":
-            raise DistributionError(f"--version prints {output.strip()!r}, expected {version}")
+        if output.strip() != described:
+            raise DistributionError(f"--version prints {output.strip()!r}, expected {described!r}")
         if "reproduce" not in self._run([self._command, "--help"]):
             raise DistributionError("multiplay --help does not list the command reproduce")
         if "clone" not in self._run([self._command, "bench"], code=2).lower():

@@ -2,13 +2,13 @@
 
 import sys
 
-from multiplay.version import __version__
+from multiplay.version import described
 
 
 def main() -> None:
     """Run the command line; workers, which import this module too, never need it."""
     if sys.argv[1:] == ["--version"]:  # scripts ask often: no need to load anything for it
-        print(f"multiplay {__version__}")
+        print(described())
         return
     from multiplay.cli import main
 

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.version import __version__
+from multiplay.version import described
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -59,7 +59,7 @@ def version(
 ) -> None:
     """Print the version."""
     if show:
-        typer.echo(f"multiplay {__version__}")
+        typer.echo(described())
         raise typer.Exit
 
 

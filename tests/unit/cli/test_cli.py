@@ -15,9 +15,10 @@ from effort import TIME_LIMIT
 from processes import alive, wait_until
 from scipy import stats
 
-from multiplay import Policy, Result, __version__, load, policies
+from multiplay import Policy, Result, load, policies
 from multiplay._support.builder import classes_of
 from multiplay.experiments import paper
+from multiplay.version import described
 
 SMALL = ["--trials", "3", "--horizon", "300", "--seed", "5"]
 CLAIMS = [
@@ -96,13 +97,13 @@ def test_help_of_reproduce_teaches() -> None:
 def test_version() -> None:
     said = fresh("--version")
     assert said.returncode == 0
-    assert said.stdout.strip() == f"multiplay {__version__}"
+    assert said.stdout.strip() == described()
 
 
 def test_the_installed_command_is_the_same() -> None:
     script = Path(sys.executable).with_name("multiplay")
     said = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == f"multiplay {__version__}"
+    assert said.stdout.strip() == described()
 
 
 # ---------------------------------------------------------------- reproduce

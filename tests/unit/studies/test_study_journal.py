@@ -17,7 +17,7 @@ from multiplay.errors import StoreError
 from multiplay.storage import Damaged, Entry, Head, Record, store_at
 from multiplay.storage import journal as journal_module
 from multiplay.storage.journal import BaseJournal, JournalRow
-from multiplay.studies import synced
+from multiplay.studies import entry_codec, synced
 
 
 @pytest.fixture
@@ -53,6 +53,20 @@ DAMAGES = {
     "UPDATE multiplay_entries SET number = CASE number WHEN 3 THEN -5 ELSE -3 END "
     "WHERE number IN (3, 5); UPDATE multiplay_entries SET number = -number WHERE number < 0": 3,
 }
+
+
+@pytest.mark.parametrize("later", ["0.10.0.dev1", "0.10.0"])
+def test_plays_of_a_development_version_are_checked_by_that_version_only(
+    later: str, file: tuple[mp.Study, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, _ = file
+    assert study.verify().unchecked == 0
+    other = entry_codec.writer().replace(mp.__version__, later, 1)
+    assert other.startswith(f"{later} ")
+    monkeypatch.setattr(entry_codec, "writer", lambda: other)
+    found = study.verify()
+    assert found.ok
+    assert found.unchecked == found.plays == 3
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -59,7 +59,7 @@ bench: .venv/installed-bench  ## speed and memory, compared with other software
 	$(BIN)/python -m benchmarks --out results/bench
 
 docs: .venv/installed-docs  ## the documentation site, in docs/_build/html
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto --quiet docs docs/_build/html
+	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 notebooks: .venv/installed-docs  ## the tutorials as notebooks, in notebooks/

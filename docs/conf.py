@@ -40,13 +40,15 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 nitpicky = True  # an unresolved name is a warning, and warnings are errors
 
-# Pages
+# Pages. They are read in one process (no --jobs): workers would lose the messages of a page that
+# fails, and continue with other pages.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
 smartquotes_action = "q"  # -- begins an option and is not a dash
 html_math_renderer = "katex"
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_merge_streams = True  # the output of a cell is one text
 

@@ -24,7 +24,7 @@ def setup(app: Any) -> dict[str, bool]:
 
     def end(app: Any, error: Exception | None) -> None:
         done.set()
-        write_line("failed" if error else "done")
+        write_line(f"failed: {error}" if error else "done")
 
     app.connect("builder-inited", begin)
     app.connect("source-read", lambda app, page, source: write_line(page))

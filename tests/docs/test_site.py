@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow  # the build takes a minute
 expect.set_options(timeout=1000 * TIME_LIMIT)  # milliseconds; the default is 5 seconds
 
 DOCS = Path(__file__).parents[2] / "docs"
+MAKEFILE = DOCS.with_name("Makefile")
 NARROW, WIDE = 400, 1400
 LOADED = {"script": "src", "img": "src", "source": "src", "iframe": "src", "link": "href"}
 REPRESENTATIVE = [
@@ -93,6 +94,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pages(site: Path) -> dict[Path, Contents]:
     found = [path for path in site.rglob("*.html") if "_static" not in path.parts]
     return {path.resolve(): Contents(path) for path in found}
+
+
+def test_a_page_that_fails_ends_the_build_with_its_name_and_its_error(tmp_path: Path) -> None:
+    """The pages after it are not read; there are enough for worker processes, if any."""
+    cell = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n\n# A page\n\n"
+    cell += "```{{code-cell}} ipython3\nimport {}\n```\n"
+    pages = {"fails": "no_such_module"} | {f"page-{number}": "json" for number in range(8)}
+    for name, module in pages.items():
+        (tmp_path / f"{name}.md").write_text(cell.format(module))
+    index = "\n".join(["# Index", "", "```{toctree}", *pages, "```", ""])
+    (tmp_path / "index.md").write_text(index)
+    [options] = re.findall(r"/sphinx-build (.*) docs docs/_build/html", MAKEFILE.read_text())
+    command = [sys.executable, "-m", "sphinx", *options.split(), "-c", str(DOCS)]
+    done = subprocess.run([*command, tmp_path, tmp_path / "html"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"docs: failed: {tmp_path / 'fails.md'}" in done.stderr
+    assert "No module named 'no_such_module'" in done.stderr
+    assert re.findall(r"^docs: (\S+) \(", done.stderr, re.MULTILINE) == ["fails"]
 
 
 def test_no_link_leads_nowhere(site: Path, pages: dict[Path, Contents]) -> None:

@@ -1,4 +1,5 @@
 # On first use, a target creates a virtual environment in .venv, with the versions of constraints.txt.
+# OPTIONS are added to a command: make reproduce OPTIONS="--trials 300"; TESTS are some tests.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
@@ -13,7 +14,7 @@ HASHES := $(BIN)/uv pip compile --quiet --python-platform linux --python-version
 # Extras that .venv/installed-NAME installs.
 EXTRAS-service := service
 EXTRAS-dev := dev,test,docs,bench,cluster,examples,excel,gym,models,parquet,postgresql,service
-EXTRAS-docs := cluster,docs,gym,service,testing
+EXTRAS-docs := cluster,docs,excel,gym,models,service,testing
 EXTRAS-release := release
 EXTRAS-bench := bench,postgresql,service
 
@@ -21,20 +22,20 @@ EXTRAS-bench := bench,postgresql,service
 .DELETE_ON_ERROR:
 
 reproduce: .venv/installed  ## the two figures of the paper, and a check of its claims
-	$(BIN)/multiplay reproduce --out results
+	$(BIN)/multiplay reproduce --out results $(OPTIONS)
 
 table1: .venv/installed  ## Table 1 of the paper, with measured regret, time and memory
-	$(BIN)/multiplay table1 --out results/table1
+	$(BIN)/multiplay table1 --out results/table1 $(OPTIONS)
 
 serve: .venv/installed-service  ## a service with a year of example data; open the printed address
 	mkdir -p results
-	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db
+	$(BIN)/multiplay serve --demonstration --store sqlite:///results/demonstration.db $(OPTIONS)
 
 test: .venv/installed-dev  ## style, types, unit tests, contracts, one test of each integration
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; \
-	$(PYTEST) -m "not slow and not soak"; tests=$$?; \
+	$(PYTEST) -m "not slow and not soak" $(TESTS); tests=$$?; \
 	wait $$types && exit $$tests
 
 slow: .venv/installed-dev  ## what `make test` leaves out: statistics, kills, browsers, pages, doctests
@@ -56,7 +57,7 @@ matrix: .venv/installed-release  ## the tests on every installed Python, and wit
 	$(BIN)/python tools/matrix.py $(TESTS)
 
 bench: .venv/installed-bench  ## speed and memory, compared with other software
-	$(BIN)/python -m benchmarks --out results/bench
+	$(BIN)/python -m benchmarks --out results/bench $(OPTIONS)
 
 docs: .venv/installed-docs  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
@@ -88,6 +89,6 @@ clean:  ## remove compiled kernels and caches, not the virtual environment
 	$(INSTALL) --editable .
 	touch $@
 
-.venv/installed-%: .venv/installed
+.venv/installed-%: .venv/installed Makefile
 	$(INSTALL) --editable '.[$(EXTRAS-$*)]'
 	touch $@

@@ -39,6 +39,7 @@ LEFT_BEHIND = ("__pycache__", ".pyc", ".nbi", ".nbc")  # files of Python and num
 
 # Modules that need an extra; all other modules must be importable without extras.
 NEED_AN_EXTRA = (
+    "multiplay.gym",
     "multiplay.remote.client",
     "multiplay.service",
     "multiplay.storage.postgresql",

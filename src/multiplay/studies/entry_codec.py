@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,6 +85,7 @@ BY = "by"  # in an entry: its author
 AGAIN = 2 * REQUEST  # prefix of a key that was free again; keys of requests never have it
 AT_REQUEST = "request"  # in an entry: the request that wrote it
 BODY, EXPECTED = "body", "expected"  # of the request: the digest of its content; its estimate
+ID = "id"  # of the request, where the entry has the key of the caller
 # Exceptions that content of a different program can raise where it is read or replayed.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 CHANGED = "changed"  # units of a play that differ from the last plan, if they cost something
@@ -403,6 +405,18 @@ def requested(record: Record, request: Request, **more: Any) -> Record:
     return Record({**record.header, AT_REQUEST: mark}, record.arrays)
 
 
+def request_number(kind: str, id: str) -> int:
+    """Return a number of 64 bits for a request, by the kind of its entry."""
+    digest = blake2b(f"{kind}:{id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def request_of(entry: Entry) -> str | None:
+    """Return the id of the request of an entry that has the key of a caller; None without."""
+    mark = entry.record.header.get(AT_REQUEST)
+    return mark.get(ID) if isinstance(mark, dict) else mark  # version 0.9 marked it with the id
+
+
 def request_keys(verb: str, id: str) -> list[tuple[str, str]]:
     """Return the kinds and keys of the entries that a request may have written."""
     return [*((kind, REQUEST + id) for kind in KINDS[verb]), (REQUESTED, f"{REQUEST}{verb}:{id}")]
@@ -652,12 +666,8 @@ def receipt_of(known: Entry, repeated: bool) -> Receipt:
 
 
 def repeated_receipt(known: Entry, request: Request | None) -> Receipt:
-    """Return the receipt of an entry again, with a key.
-
-    For the request that wrote it, the identical receipt: version 0.9 marked entries with its id.
-    """
-    same = request is not None and known.record.header.get(AT_REQUEST) == request.id
-    return receipt_of(known, not same)
+    """Return the receipt of an entry again; for the request that wrote it, the identical one."""
+    return receipt_of(known, request is None or request_of(known) != request.id)
 
 
 def key_again(key: str, times: int = 1) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -49,6 +49,8 @@ DERIVED = ("actions", "policy")  # in the first entry, and therefore not in snap
 VERSION_0_9 = 3  # the format of its learners
 PLACE = ("number", "digest", "next_id")  # in snapshots
 NEARLY = {"rtol": 1e-6, "atol": 1e-9}  # for states of different versions and processors
+REQUESTS = "requests"  # in a snapshot: the last requests that gave a key
+MOST_REQUESTS = 1000  # of these that are remembered: years of one plan a day
 RESULTS = "results"  # in a snapshot: the number of entries that are results of requests
 
 
@@ -174,6 +176,9 @@ class Replica:
     results : int
         The number of entries that are results of requests only. The random numbers for external
         plans do not depend on them: a study gives the same numbers with a service and without.
+    requests : dict
+        The numbers of the last entries of requests that gave a key, by ``request_number``. Such an
+        entry has the key of the caller, so the journal cannot find it by its request.
     corrections : Corrections
         The reports that are replaced while entries are replayed; see ``rebuilt``.
     redone : dict
@@ -190,6 +195,7 @@ class Replica:
         self.number, self.digest = first.number, first.digest
         self.next_id, self.last_set, self.results = 1, entry_codec.USUAL, 0
         self.usual_digest = set_digest(*pack(engine.state.actions, "actions"))
+        self.requests: dict[int, int] = {}
         self.corrections = NO_CORRECTIONS
         self.redone: dict[int, Record] = {}
         self.began = first.number
@@ -246,6 +252,8 @@ class Replica:
         of_sets = tuple(f"{name}/" for name in DERIVED)
         arrays = {name: a for name, a in arrays.items() if not name.startswith(of_sets)}
         del arrays["rng"]
+        if self.requests:
+            arrays[REQUESTS] = np.array([*self.requests.items()], dtype=np.int64)
         own = {
             "format": entry_codec.FORMAT,
             "number": self.number,
@@ -264,6 +272,7 @@ class Replica:
         if snapshot.is_older(own["core"]):
             raise ValueError("a snapshot of an older version: its entries are replayed")
         header, arrays = dict(own["core"]), kept.arrays | {"rng": NO_NUMBERS}
+        requests = arrays.pop(REQUESTS, np.empty((0, 2), dtype=np.int64))
         for name in DERIVED:
             header[name], of_one = pack(getattr(state, name), name)
             arrays |= with_prefix(f"{name}/", of_one)
@@ -276,6 +285,7 @@ class Replica:
         given = None if last.given is usual else last.given
         replica.last_set = StoredSet.of(given, last.limits, self.usual_digest).digest
         replica.next_id, replica.results = own["next_id"], own.get(RESULTS, 0)
+        replica.requests = dict(requests.tolist())
         return replica
 
     # ------------------------------------------------------------ verbs
@@ -383,6 +393,18 @@ class Replica:
         """Record that an entry is applied."""
         self.number, self.digest = entry.number, entry.digest
         self.results += entry.labels.kind == entry_codec.REQUESTED
+        request = entry_codec.request_of(entry)
+        if request is not None:
+            self.requests[entry_codec.request_number(entry.labels.kind, request)] = entry.number
+            if len(self.requests) > MOST_REQUESTS:
+                del self.requests[next(iter(self.requests))]
+
+    def numbers_of(self, verb: str, request: str) -> Iterator[int]:
+        """Yield the numbers of entries that a request with a key may have written."""
+        for kind in entry_codec.KINDS[verb] if self.requests else ():
+            number = self.requests.get(entry_codec.request_number(kind, request))
+            if number is not None:
+                yield number
 
     def _asked(self, entry: Entry, check: Check) -> Record | None:
         record, labels = entry.record, entry.labels

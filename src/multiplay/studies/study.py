@@ -378,6 +378,9 @@ class Study(SyncedState, HasPanel):
             if key is not None and known is not None:
                 request = replica.plan_request(round_set, stored_set, base, given_sets(ahead))
                 if not self._is_free(replica, key, known, request, replace):
+                    own = None if self._request is None else self._request.id
+                    if own is not None and own == entry_codec.request_of(known):
+                        return cast(PendingPlay, self._result(replica, known))
                     return self._again(replica, known).again()
             sets = engine.promises.checked_ahead(engine.state, ahead)
             stored_ahead = StoredAhead.of(sets, engine)
@@ -946,7 +949,7 @@ class Study(SyncedState, HasPanel):
             Calls the verb of this study.
         """
         with self._turn() as replica:
-            known = self._entry_of(verb, request.id)
+            known = self._entry_of(replica, verb, request.id)
             if known is not None:
                 entry_codec.check_same_request(known, request)
                 return cast(T, self._result(replica, known))
@@ -984,8 +987,12 @@ class Study(SyncedState, HasPanel):
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self._journal, key)
 
-    def _entry_of(self, verb: str, request: str) -> Entry | None:
+    def _entry_of(self, replica: Replica, verb: str, request: str) -> Entry | None:
         """Return the entry that a request wrote before."""
+        for number in replica.numbers_of(verb, request):
+            entry = next(self._journal.entries(number))
+            if entry_codec.request_of(entry) == request:
+                return entry
         wanted = entry_codec.request_keys(verb, request)
         if self._foreseen.issuperset(wanted):
             return None
@@ -1013,7 +1020,7 @@ class Study(SyncedState, HasPanel):
             return Receipt(**result | {"added": tuple(result.get("added", ()))})
         if kind == entry_codec.ASK:
             mark = header.get(entry_codec.AT_REQUEST)
-            if mark is None:  # of version 0.9
+            if not isinstance(mark, dict):  # of version 0.9
                 return self._again(replica, known)
             return self._as_then(replica, known, mark[entry_codec.EXPECTED])
         if kind == entry_codec.EXPIRE:

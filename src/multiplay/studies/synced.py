@@ -327,7 +327,7 @@ class SyncedState(Queries):
             self._journal.put(replica.record())
 
     def _write(self, replica: Replica, record: Record, labels: Labels, **result: Any) -> None:
-        """Write the entry of a verb; the first entry of a request without a key gets its id.
+        """Write the entry of a verb; the first entry of a request gets its id.
 
         ``result`` is what the result of the request needs, and the entry has not.
         """
@@ -335,8 +335,11 @@ class SyncedState(Queries):
         if labels.key is not None:
             labels = labels._replace(key=day_name(labels.key))
         request, self._request = self._request, None
-        if request is not None and labels.key is None:
-            labels = labels._replace(key=REQUEST + request.id)
+        if request is not None:
+            if labels.key is None:
+                labels = labels._replace(key=REQUEST + request.id)
+            else:
+                result[entry_codec.ID] = request.id
             record = entry_codec.requested(record, request, **result)
             self._is_recorded = True
         known_as = labels.kind, labels.key or ""

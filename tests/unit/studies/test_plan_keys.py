@@ -6,18 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgi import client_of
 from page_client import browsing
 from refusal import refused
 from serving import connected, serving
-from trucks import STORES, euros, new_study, plans, store_of
+from trucks import STORES, costs, euros, new_study, plans, store_of
 
 import multiplay as mp
 from multiplay._support.dates import day_name, day_names
 from multiplay.cli.study.app import time_of
 from multiplay.errors import Conflict
 from multiplay.learner.events import Ended
-from multiplay.storage import Labels, MemoryStore
-from multiplay.studies import entry_codec
+from multiplay.service.app import create_app
+from multiplay.service.settings import Settings
+from multiplay.storage import Labels, MemoryStore, store_at
+from multiplay.studies import entry_codec, replica, synced
+from multiplay.studies.entry_codec import Request
 
 KINDS = ["learner", *STORES, "http"]
 DAY, GERMAN, LANE = "2026-11-18", "18.11.2026", "Lyon->south"
@@ -53,7 +57,7 @@ def test_a_key_names_one_request(study: Any) -> None:
     again = study.ask(key=DAY, at_most={"Lille->north": 3}, exclude=(LANE, LANE), time_limit=9)
     assert (again.id, again.plan, again.repeated, play.repeated) == (1, play.plan, True, False)
     if isinstance(study, mp.RemoteStudy):
-        before += 1  # the result of that request
+        before += 1  # the result of the repeated request
     for other in (
         {},
         {"exclude": [LANE]},
@@ -195,6 +199,58 @@ def test_features_ahead_and_baselines_are_part_of_a_request() -> None:
             one.ask(key=DAY, baseline=other)
 
 
+# ---------------------------------------------------------------- requests of clients
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_a_request_with_both_kinds_of_key_writes_one_entry(
+    often: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is found again, also from a snapshot; for another request it is refused."""
+    if often:
+        monkeypatch.setattr(synced, "SNAPSHOT_EVERY", 2)
+    store = f"sqlite:///{tmp_path / 'plans.db'}"
+    new_study(store_at(store)).disconnect()
+    path, asked = "/v1/studies/lanes", {"key": DAY, "exclude": [LANE]}
+    with client_of(create_app(Settings(store, open=True))) as client:
+
+        def post(verb: str, key: str, body: dict[str, Any]) -> Any:
+            return client.post(f"{path}/{verb}", json=body, headers={"Idempotency-Key": key})
+
+        play = post("ask", "one", asked)
+        assert (play.status_code, play.json()["repeated"]) == (200, False)
+        told = post("plays/1/tell", "two", {"losses": euros_of(play.json()), "key": "bills"})
+        for _ in range(3):
+            post("ask", "three", {})
+            assert post("ask", "one", asked).text == play.text
+            again = post("plays/1/tell", "two", {"losses": euros_of(play.json()), "key": "bills"})
+            assert again.text == told.text
+        for body in (asked | {"key": "Thursday"}, {}, {"key": DAY}):
+            refusal = post("ask", "one", body)
+            assert (refusal.status_code, refusal.json()["argument"]) == (409, "Idempotency-Key")
+        repeated = post("ask", "four", asked)
+        assert repeated.json()["repeated"]
+        assert post("ask", "four", asked).text == repeated.text
+    with mp.Study.open("lanes", store=store) as study:
+        kinds = [entry.labels.kind for entry in study.entries()]
+        assert kinds == ["create", "ask", "tell", "ask", "request"]
+        assert study.verify().ok
+
+
+def test_a_request_is_answered_alike_after_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "MOST_REQUESTS", 2)
+    with new_study(MemoryStore()) as study:
+        asks = [lambda key=key: study.ask(key=key) for key in "abcd"]
+        plays = [study.once("ask", Request(f"{k}", "x"), ask) for k, ask in enumerate(asks)]
+        again = [study.once("ask", Request(f"{k}", "x"), ask) for k, ask in enumerate(asks)]
+        assert [play.repeated for play in plays + again] == [False] * 8
+        assert [play.id for play in again] == [1, 2, 3, 4]
+
+
+def euros_of(play: dict[str, Any]) -> dict[str, list[float]]:
+    return costs(play["id"], play["plan"])
+
+
 # ---------------------------------------------------------------- dates
 
 
@@ -268,6 +324,7 @@ def test_options_and_promises_read_dates_in_every_spelling() -> None:
         time_of("--at", "03/04/2026")
     one, other = (mp.AtMost(9, {"*": 1}, plays=9, until=day, name="CO2") for day in (GERMAN, DAY))
     assert one == other
+    bad: Any
     for bad in ("03/04/2026", "18.11.2026 08:00", "Monday", 20261118):
         with refused("until"):
             mp.AtMost(9, {"*": 1}, plays=9, until=bad)

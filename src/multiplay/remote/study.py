@@ -358,7 +358,7 @@ class RemoteStudy(HasPanel):
         """
         checked_limit(time_limit)
         key, replaces = checked_replace(key, replace)
-        given = {"time_limit": time_limit, "replace": replaces, **_labels(key, at)}
+        given = {"time_limit": time_limit, "replace": replaces or None, **_labels(key, at)}
         given |= _limited(actions, at_most, exclude, fixed, features)
         if baseline is not None:
             given["baseline"] = wire.plain_units("baseline", baseline)

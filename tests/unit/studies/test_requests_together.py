@@ -143,7 +143,7 @@ def test_a_request_that_comes_twice_is_answered_the_same(store: Store) -> None:
     assert told == again
     kinds = [entry.labels.kind for entry in study.entries()]
     assert kinds == [
-        *("create", "ask", "part", "close", "ask", "request", "cancel", "ask", "expire", "cancel"),
+        *("create", "ask", "part", "close", "ask", "cancel", "ask", "expire", "cancel"),
         *("learn", "learn_table"),
     ]
     assert study.plays()["key"].tolist() == [None, "Monday", None]

@@ -55,6 +55,18 @@ class Server:
             connection.execute(f"CREATE SCHEMA {name}")
         return self.url(name)
 
+    def with_few_connections(self, url: str, number: int) -> str:
+        """Return the URL of a schema for a new user, who may have this number of connections."""
+        import psycopg
+
+        schema = url.rpartition("%3D")[2]
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {schema} LOGIN CONNECTION LIMIT {number}")
+            connection.execute(f"GRANT ALL ON SCHEMA {schema} TO {schema}")
+            for kind in ("TABLES", "SEQUENCES"):
+                connection.execute(f"GRANT ALL ON ALL {kind} IN SCHEMA {schema} TO {schema}")
+        return url.replace("multiplay@", f"{schema}@")
+
     def start(self, fsync: bool = False) -> None:
         """Start the server, and wait until it accepts connections."""
         settings = {

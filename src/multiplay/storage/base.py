@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from multiplay._support.suggestions import suggestion
-from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError
 from multiplay.types import Arrays
 
 LONGEST_NAME = 200  # characters
@@ -63,6 +63,10 @@ class Damaged(InvalidInput):
     """
 
     number: int | None = None
+
+
+class NoConnectionLeft(StoreError):
+    """A server that has as many connections as it allows; nothing was read or written."""
 
 
 @runtime_checkable

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage.base import Head
+from multiplay.storage.base import Head, NoConnectionLeft
 from multiplay.storage.connection import DatabaseConnection, NotUnique
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
@@ -36,11 +37,13 @@ HAS_TABLE = (  # not to_regclass, which may return a result from before the lock
 )
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
-UNIQUE = "23505"  # the state after a violated constraint of uniqueness
+UNIQUE, FULL = "23505", "53300"  # states: not unique; too many connections
+IS_FULL = re.compile("too many (clients|connections)|connection slots")  # has no state
+ERRORS = {UNIQUE: NotUnique, FULL: NoConnectionLeft}
 IDLE = psycopg.pq.TransactionStatus.IDLE
 REASONS = {
     "53100": ("the disk of the server is full", "Free some space, and retry."),
-    "53300": ("the server has too many connections", "Close some, and retry."),
+    FULL: ("the server has too many connections", "Close some, and retry."),
     "25006": ("it is read-only", "Use the primary server."),
     "42501": ("this user has no permission for the tables", "Grant it, or use a different user."),
     "57014": ("the server cancelled the statement", "Retry."),
@@ -192,6 +195,8 @@ class PostgresqlConnection(DatabaseConnection):
         message = " ".join(str(error).split())[:300].rstrip(".")
         for secret in self._secrets:
             message = message.replace(secret, "***")
+        if state is None and IS_FULL.search(message):
+            state = FULL
         if state == "55P03":
             reason = f"a transaction of another process has lasted {self._timeout:g} seconds"
             hint = "Stop that process, or wait longer: ?timeout=60."
@@ -199,5 +204,4 @@ class PostgresqlConnection(DatabaseConnection):
             reason, hint = f"no connection to the server ({message})", UNREACHABLE
         else:
             reason, hint = REASONS.get(state, (message, "Correct the cause, and retry."))
-        kind = NotUnique if state == UNIQUE else StoreError
-        return kind(self.url, reason, hint)
+        return ERRORS.get(state or "", StoreError)(self.url, reason, hint)

@@ -17,7 +17,7 @@ from trucks import euros, new_study, verified
 
 import multiplay as mp
 from multiplay.errors import UnknownOutcome
-from multiplay.service.api import events
+from multiplay.service.api import events, problems
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
 from multiplay.service.auth.authenticator import ANONYMOUS, Authenticator, Caller
@@ -28,6 +28,7 @@ from multiplay.service.studies import batching
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import store_at
+from multiplay.storage.base import NoConnectionLeft
 from multiplay.storage.sql import SqlKeyring
 from multiplay.studies.entry_codec import Request
 
@@ -496,6 +497,58 @@ def test_a_second_loss_is_unknown_also_with_a_key(shared: str, lost: Losses) -> 
     assert play.id == 2
     assert mp.Study.open("lanes", store=shared).asked == 2
 
+
+# ------------------------------------------------------------ connections
+
+
+def test_a_study_without_a_connection_gets_that_of_an_idle_one(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three connections, of which one reads keys; six studies and their journals use the others."""
+    monkeypatch.setattr("multiplay.service.studies.manager.PAUSES", (0.05,) * 100)
+    url, names = postgresql.new_url(), [f"study {k}" for k in range(6)]
+    for name in names:
+        new_study(store_at(url), name).disconnect()
+    few = postgresql.with_few_connections(url, 3)
+
+    async def act(manager: StudyManager) -> list[int]:
+        heads = []
+        for name in names * 2:
+            await manager.write(name, ANONYMOUS, "ask", lambda study: study.ask())
+            head = await manager.read_journal(name, ANONYMOUS, lambda journal: journal.head())
+            heads.append(head.number)
+        return heads
+
+    assert at_once(few, act) == [1] * 6 + [2] * 6
+
+
+def test_a_study_that_is_used_keeps_its_connection(shared: str, postgresql: Server) -> None:
+    """Another one is refused meanwhile, and the client is told to retry."""
+    new_study(store_at(shared), "roads").disconnect()
+    few = postgresql.with_few_connections(shared, 2)
+    begins, ends = threading.Event(), threading.Event()
+
+    def wait(study: mp.Study) -> Any:
+        begins.set()
+        assert ends.wait(TIME_LIMIT)
+        return study.ask()
+
+    async def act(manager: StudyManager) -> Any:
+        busy = asyncio.ensure_future(manager.write("lanes", ANONYMOUS, "ask", wait))
+        await asyncio.to_thread(begins.wait, TIME_LIMIT)
+        try:
+            with pytest.raises(NoConnectionLeft) as caught:
+                await manager.read("roads", ANONYMOUS, lambda study: study.asked)
+        finally:
+            ends.set()
+        assert problems.of_error(caught.value, "a1").headers["Retry-After"]
+        assert (await busy).id == 1
+
+    at_once(few, act)
+    assert mp.Study.open("lanes", store=shared).asked == 1
+
+
+# ------------------------------------------------------------ names without an answer
 
 STUDY = "/v1/studies/lanes"
 NEW = {"name": "new", "actions": {"type": "Budget", "total": 1, "caps": [1, 1]}, "losses": [0, 1]}

@@ -162,6 +162,21 @@ class RequestBatcher:
         if self._study is not None:
             self._study.disconnect()
 
+    def close_if_idle(self) -> bool:
+        """Close the connection, unless a thread uses it; return whether one was closed.
+
+        The next request opens the study again.
+        """
+        with self._lock:
+            if self.is_busy or self._study is None:
+                return False
+            self.is_busy = True  # requests wait until it is closed
+        study, self._study = self._study, None
+        study.disconnect()
+        if self._has_work():
+            self._pool.submit(self._work)
+        return True
+
     async def run(self, job: Job) -> Any:
         """Run a job, together with the jobs of other requests, and return its result."""
         queue = self._writing if job.writes else self._reading

@@ -25,7 +25,7 @@ from multiplay.service.studies.batching import Job, RequestBatcher, is_deleted
 from multiplay.service.studies.limits import build_actions, check_path_name
 from multiplay.service.studies.solver import MOST_SOLVING, SolverProcesses
 from multiplay.storage import Head, Journal, Store, store_at
-from multiplay.storage.base import Keyring, checked_name
+from multiplay.storage.base import Keyring, NoConnectionLeft, checked_name
 from multiplay.studies import Study, Verified
 from multiplay.studies.entry_codec import Request
 
@@ -34,6 +34,7 @@ P = ParamSpec("P")
 THREADS = 16  # and one for each request that has integer programs solved
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
 MOST_IDLE = 8  # journals
+PAUSES = (0.01, 0.03, 0.1, 0.3)  # seconds, until the server has ended a closed connection
 MOST_JOBS = 2_000  # waiting for one study
 HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for event streams
 PATIENCE = 1.0  # seconds for kernels, before the service says that it is not ready
@@ -311,7 +312,7 @@ class StudyManager:
         batcher = self._batchers.get(name)
         if batcher is None:
             checked_name(name)
-            opened = partial(self._open, name)
+            opened = partial(self._with_connection, partial(self._open, name))
             confirm = partial(self._authenticator.confirm, needed="read", study=name)
             batcher = RequestBatcher(self._pool, opened, confirm, MOST_JOBS)
             self._batchers[name] = batcher
@@ -367,9 +368,29 @@ class StudyManager:
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         try:
+            act = partial(self._with_connection, act)
             return await asyncio.get_running_loop().run_in_executor(self._pool, act)
         except TookTooLong as error:
             raise error.problem from None
+
+    def _with_connection(self, act: Callable[[], T]) -> T:
+        """Call a function; while the store has no connection left, close idle ones and try again.
+
+        Idle journals and studies of this worker keep connections. If none is idle, or others
+        take what is freed, the error is raised after the last attempt: nothing was changed.
+        """
+        for pause in PAUSES:
+            try:
+                return act()
+            except NoConnectionLeft:
+                self._close_idle()
+            time.sleep(pause)
+        return act()
+
+    def _close_idle(self) -> None:
+        """Close the idle connection that was not used for longest, if there is one."""
+        if not self._journals.close_oldest():
+            any(one.close_if_idle() for one in tuple(self._batchers.values()))  # the first of them
 
 
 def _retrieved(query: asyncio.Future[Any]) -> None:
@@ -410,6 +431,14 @@ class JournalPool:
         for _, journal in idle:
             journal.close()
 
+    def close_oldest(self) -> bool:
+        """Close the journal that was not used for longest; return whether there was one."""
+        with self._lock:
+            oldest = self._idle.pop(0)[1] if self._idle else None
+        if oldest is not None:
+            oldest.close()
+        return oldest is not None
+
     def _take(self, name: str) -> Journal | None:
         with self._lock:
             for place, (kept, journal) in reversed([*enumerate(self._idle)]):
@@ -426,7 +455,7 @@ class JournalPool:
             raise
         with self._lock:
             self._idle.append((name, journal))
-            oldest = self._idle.pop(0)[1] if len(self._idle) > MOST_IDLE else None
-        if oldest is not None:
-            oldest.close()
+            is_full = len(self._idle) > MOST_IDLE
+        if is_full:
+            self.close_oldest()
         return result

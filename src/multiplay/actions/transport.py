@@ -393,6 +393,8 @@ def sides_of(lanes: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """
     pairs = [lane.partition("->") for lane in lanes]
     sources, targets = (list(dict.fromkeys(pair[k] for pair in pairs)) for k in (0, 2))
+    if len(sources) * len(targets) != len(pairs):  # before names of all lanes are made
+        return None
     all_lanes = [f"{source}->{target}" for source in sources for target in targets]
     return (sources, targets) if list(lanes) == all_lanes else None
 

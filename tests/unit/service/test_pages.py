@@ -70,6 +70,7 @@ def test_names_with_numbers_are_read(text: str) -> None:
         ("Lyon,3", "line 1"),
         ("a->b 3", "without ->"),
         ("x" * 81 + " 3", "80 characters"),
+        ("Lyon" + " " * 500 + "3", "line 1"),
         ("\n".join(f"a{k} 1" for k in range(501)), "at most 500 lines"),
     ],
 )

@@ -21,7 +21,7 @@ RESERVED = (".", "..")  # names with a meaning of their own in a URL
 LINE = re.compile(r"(?P<name>.*?)[\s:=;]+(?P<number>[^\s:=;]+)")
 AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")  # one thousand and more, or three decimals
 NUMBER_RULE = "Write 1234.5 or 1234,5, without a mark for thousands."
-LONGEST_NAME = 80  # characters
+LONGEST_NAME, LONGEST_LINE = 80, 400  # characters
 MOST_LINES = 500
 
 KINDS = {
@@ -236,7 +236,7 @@ def named_numbers(
         hint = "Use the API for larger sets."
         raise InvalidInput(name, f"at most {MOST_LINES} lines", f"{len(used)}", hint)
     for place, line in used:
-        match = LINE.fullmatch(line)
+        match = LINE.fullmatch(line) if len(line) <= LONGEST_LINE else None
         called = "" if match is None else match["name"].strip()
         if match is None or not called:
             hint = "Write the name first, then the number: Lyon 3"

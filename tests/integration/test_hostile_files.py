@@ -5,6 +5,8 @@ import json
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Callable
@@ -13,11 +15,14 @@ from pathlib import Path
 
 import h5py  # type: ignore[import-untyped]
 import numpy as np
+import pandas as pd
 import pytest
 from mps_files import HANGS, damaged
 from trucks import ask_and_tell, euros, new_study, plans, tables
+from workbooks import HOSTILE
 
 import multiplay as mp
+from multiplay._support.frames import read_file
 from multiplay.actions.importers.mps import read_text
 from multiplay.actions.importers.selection import settings as model_settings
 from multiplay.errors import InvalidInput, StoreError
@@ -116,6 +121,24 @@ def test_mutated_files_of_studies(name: str, number: int, whole: Path, tmp_path:
     read_or_refused(FILES[name], whole / name, tmp_path, number, name)
 
 
+@pytest.mark.parametrize("ending", ["xlsx", "csv"])
+@pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_mutated_tables(number: int, ending: str, tmp_path: Path) -> None:
+    rows = pd.DataFrame({"lane": ["a", "b"] * 20, "day": range(40), "cost": 0.5})
+    rows["date"] = pd.to_datetime("2026-11-16")
+    whole = io.BytesIO()
+    rows.to_excel(whole, index=False) if ending == "xlsx" else rows.to_csv(whole, index=False)
+    rng, refused = random.Random(ending), 0
+    for _ in range(number):
+        data = mutated(whole.getvalue(), rng)
+        for content in (data, data.decode("latin-1").encode("utf-16")):
+            try:
+                read_file(f"a.{ending}", "lane", data=content)
+            except InvalidInput:
+                refused += 1
+    assert refused > number // 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [FEW, MANY])
 def test_mutated_experiments(number: int, tmp_path: Path) -> None:
@@ -200,6 +223,53 @@ def test_a_result_that_claims_to_be_huge_is_not_loaded(tmp_path: Path) -> None:
         file.create_dataset("regret", **huge).dims[0].attach_scale(time)
     with pytest.raises(InvalidInput, match="bytes when it is decompressed"):
         load(path)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from multiplay.errors import InvalidInput
+from multiplay.service.pages import bills, management
+from multiplay.service.pages.forms import Form, UploadedFile
+
+def read(name, data):
+    form = Form({}, {}, {"file": UploadedFile(name, data)})
+    assert bills.of_form(form, ["Lyon->north"], "2026-03-01") or form.errors
+    try:
+        return len(management._read(form, ["Lyon->north"]).file.frame)
+    except InvalidInput:
+        return 0
+
+assert read("first.csv", b"lane,day,cost\\nLyon->north,2026-03-01,80\\n") == 1
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + 64 * 10**6
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+rows = sum(read(path.name, path.read_bytes()) for path in sorted(Path(sys.argv[1]).iterdir()))
+print("rows", rows)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the memory of a process")
+def test_reading_any_upload_takes_less_than_64_megabytes(tmp_path: Path) -> None:
+    """Above its limit, the process would raise MemoryError, or be killed."""
+    for number, make in enumerate(HOSTILE.values()):
+        (tmp_path / f"{number}.xlsx").write_bytes(make())
+    largest = (f"{k},Lyon->north\N{GRINNING FACE},{k}" for k in range(30_000))
+    tables = {
+        "largest": "\n".join(["day,lane,cost", *largest]),
+        "empty lines": "a,b,c\n1,2,3" + "\n" * 10**6,
+        "separators": "," * 10**6,
+        "wide": ",".join(f"c{k}" for k in range(100_000)) + "\n1",
+        "a wide line": "a,b\n1,2\n" + "," * 10**6,
+        "a quote": 'a,b\n"' + "x\n" * 500_000,
+        "one line": "x" * 10**6,
+    }
+    for name, text in tables.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    act = [sys.executable, "-c", MEMORY, str(tmp_path)]
+    done = subprocess.run(act, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "rows 30000", done.stderr[-2000:]
 
 
 def test_names_of_members_do_not_leave_the_folder(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from multiplay import InvalidInput
 
 
 @contextmanager
-def refused(argument: str) -> Iterator[None]:
+def refused(argument: str) -> Iterator[pytest.ExceptionInfo[InvalidInput]]:
     """Expect an error with the argument, the expected value, the given value, and a hint."""
     with pytest.raises(InvalidInput) as caught:
-        yield
+        yield caught
     message = str(caught.value)
     assert message.startswith(argument), message
     assert re.search(r": expected .+, got .+\. [A-Z].+[.?]$", message, re.DOTALL), message

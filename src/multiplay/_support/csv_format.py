@@ -5,14 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from multiplay._support.checks import shortened
 from multiplay.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE = 200  # lines
+SAMPLE, SAMPLE_SIZE = 200, 2**20  # lines, and characters of them
+LONGEST_CELL = csv.field_size_limit()  # characters
+ENCODINGS = {  # by the byte order mark; that of UTF-32 begins with that of UTF-16
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 MARKS = {".": "point", ",": "comma"}
 WITH_COMMA = re.compile(r"[-+]?\d+,\d+|[-+]?\d{1,3}(\.\d{3})+,\d+")
 WITH_POINT = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d{1,3}(,\d{3})+\.\d+", re.IGNORECASE)
@@ -64,38 +72,57 @@ class CsvFormat(NamedTuple):
         return ", ".join(parts)
 
 
-def decoded(data: bytes) -> tuple[str, str]:
+def decoded(data: bytes, argument: str = "table") -> tuple[str, str]:
     """Return the text of a file, and its encoding.
 
-    A byte order mark is removed. What is neither UTF-8 nor UTF-16 is read as cp1252, which
+    A byte order mark is removed. What is neither UTF-8, UTF-16 nor UTF-32 is read as cp1252, which
     spreadsheets write in Western Europe.
     """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16"), "utf-16"
+    encoding = next((name for mark, name in ENCODINGS.items() if data.startswith(mark)), "utf-8")
     try:
-        return data.decode("utf-8-sig"), "utf-8"
-    except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace"), "cp1252"
+        text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8":
+            got, hint = f"damaged {encoding} at byte {error.start}", "Save it as CSV in UTF-8."
+            raise InvalidInput(argument, "a CSV file", got, hint) from None
+        text, encoding = data.decode("cp1252", errors="replace"), "cp1252"
+    if "\0" in text:
+        hint = "Save the table as CSV in UTF-8, or as .xlsx."
+        raise InvalidInput(argument, "a CSV or Excel file", "a binary file", hint)
+    return text, encoding
+
+
+def rows_of(text: str, separator: str, argument: str = "table") -> Iterator[list[str]]:
+    """Yield the rows of a CSV text; lines may end with CR, LF or both."""
+    try:
+        spaces = separator != " "
+        lines = io.StringIO(text, newline="")
+        yield from csv.reader(lines, delimiter=separator, skipinitialspace=spaces)
+    except csv.Error:
+        expected = f"cells of at most {LONGEST_CELL:,} characters"
+        hint = "Check the separator, and that every quote is closed."
+        raise InvalidInput(argument, expected, "a longer one", hint) from None
 
 
 def format_of(
     text: str, encoding: str = "utf-8", separator: str | None = None, decimal: str | None = None
 ) -> CsvFormat:
     """Return the format of a text; what is given is not looked for."""
-    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
-        hint = "Write one character, such as ;"
+    if separator is not None and not (
+        isinstance(separator, str) and re.fullmatch(r'[^"\r\n\0]', separator)
+    ):
+        hint = "Use one character, such as ';'."
         raise InvalidInput("sep", "one character", shortened(repr(separator)), hint)
     if decimal is not None and decimal not in MARKS:
         raise InvalidInput("decimal", "'.' or ','", shortened(repr(decimal)), "Leave it out.")
-    sample = list(_first_lines(text))
+    sample = _first_lines(text)
     separator = _separator(sample) if separator is None else separator
     if separator == decimal:
         hint = "Use different characters for both."
         raise InvalidInput(
             "decimal", f"a mark other than the separator {separator!r}", decimal, hint
         )
-    rows = csv.reader(sample, delimiter=separator)
-    cells = [_bare(cell) for row in rows for cell in row]
+    cells = [_bare(cell) for row in rows_of(sample, separator) for cell in row if cell]
     decimal = _decimal(cells, separator) if decimal is None else decimal
     groups = GROUPS_OF_POINTS if decimal == "," else GROUPS_OF_COMMAS
     grouped = any(groups.fullmatch(cell) for cell in cells)
@@ -134,24 +161,21 @@ def number_in(text: str, decimal: str) -> float | None:
     return float(f"{sign.replace(MINUS, '-')}{digits}.{rest}{exponent}")
 
 
-def _first_lines(text: str) -> list[str]:
-    lines = []
-    for line in io.StringIO(text):
-        if line.strip():
-            lines.append(line)
-        if len(lines) == SAMPLE:
-            break
-    return lines
+def _first_lines(text: str) -> str:
+    """Return the first lines of a text that are not empty, and complete if there are several."""
+    lines = [line for line in io.StringIO(text[:SAMPLE_SIZE], newline="") if line.strip()]
+    is_cut = len(text) > SAMPLE_SIZE and len(lines) > 1
+    return "".join(lines[: len(lines) - is_cut][:SAMPLE])
 
 
-def _separator(sample: list[str]) -> str:
+def _separator(sample: str) -> str:
     """Return the separator that makes the most columns, the same number in most lines."""
     best, most = ",", (0, 0)
     for separator in SEPARATORS:
-        widths = [len(row) for row in csv.reader(sample, delimiter=separator)]
-        if widths and widths[0] > 1:
+        with suppress(InvalidInput):  # with another separator, a whole line may be one cell
+            widths = [len(row) for row in rows_of(sample, separator)]
             agree = sum(width == widths[0] for width in widths)
-            if (agree, widths[0]) > most:
+            if widths and widths[0] > 1 and (agree, widths[0]) > most:
                 best, most = separator, (agree, widths[0])
     return best
 

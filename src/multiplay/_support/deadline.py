@@ -75,6 +75,13 @@ def is_over() -> bool:
     return True
 
 
+def check(argument: str) -> None:
+    """Raise ``InvalidInput`` about a file if the deadline has passed: there is no part of it."""
+    if is_over():
+        hint = "Use a file with fewer rows and columns."
+        raise InvalidInput(argument, "a file that is read in time", "one that takes longer", hint)
+
+
 def was_missed() -> bool:
     """Return whether a computation has stopped early: its outcome may not be the best."""
     return _now.get().truncated

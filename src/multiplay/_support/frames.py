@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in
+from multiplay._support import deadline
+from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in, rows_of
+from multiplay._support.sheets import OWN_FILES, TableLimits, sheet_text
 from multiplay.errors import InvalidInput
 from multiplay.types import IntArray
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
 EXCEL = (".xlsx", ".xlsm")
-NUMBERED = re.compile(r"(.*)\.\d+")
 EXPECTED = "a table (pandas, polars, Arrow), or the path of a CSV or Excel file"
 
 
@@ -83,105 +84,115 @@ def read_file(
         content = Path(path).read_bytes() if data is None else data
     except OSError as error:
         raise InvalidInput(argument, EXPECTED, f"{path} ({error.strerror})", hint) from None
-    if str(path).lower().endswith(EXCEL):
-        return TableFile(_read_excel(path, content, texts, argument), None)
-    text, encoding = decoded(content)
-    found = format_of(text, encoding, sep, decimal)
-    return TableFile(_read_csv(path, text, found, texts, argument), found)
+    if is_excel(path):
+        return read_text(sheet_text(content, argument), texts, None, argument)
+    text, encoding = decoded(content, argument)
+    return read_text(text, texts, format_of(text, encoding, sep, decimal), argument)
 
 
-def _read_csv(
-    path: str | Path, text: str, found: CsvFormat, texts: str | Iterable[str], argument: str
-) -> pd.DataFrame:
+def is_excel(path: str | Path) -> bool:
+    """Return whether a file is read as an Excel file, by its name."""
+    return str(path).lower().endswith(EXCEL)
+
+
+def read_text(
+    text: str,
+    texts: str | Iterable[str],
+    found: CsvFormat | None,
+    argument: str = "table",
+    limits: TableLimits = OWN_FILES,
+) -> TableFile:
+    """Return the table in a CSV text of a known format; None for the text of a sheet."""
     import pandas as pd
 
+    form, wanted = found or CsvFormat(), {texts} if isinstance(texts, str) else {*texts}
+    names = _names(text, form.separator, argument, limits)
+    as_text = [k for k, name in enumerate(names) if name in wanted]
+    deadline.check(argument)
     try:
         rows = with_all_digits(
-            io.StringIO(text),
-            texts,
-            sep=found.separator,
-            decimal=found.decimal,
-            skipinitialspace=True,
+            io.BytesIO(text.encode()),
+            as_text,
+            sep=form.separator,
+            decimal=form.decimal,
+            header=None,
+            names=range(len(names)),  # the names of columns need not differ
+            skiprows=1,
+            skipinitialspace=form.separator != " ",
             skip_blank_lines=False,  # so that the index gives the line
         )
     except ValueError as error:  # pandas' ParserError is a ValueError
-        got = f"{path} ({' '.join(str(error).split())})"
-        hint = "Write the names of the columns in the first line, and one row for each unit or arm."
-        raise InvalidInput(argument, "a CSV file", got, hint) from None
+        raise _no_csv(argument, " ".join(str(error).split())) from None
     if not isinstance(rows.index, pd.RangeIndex):  # there are cells without a column
-        hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
-        expected, got = "as many cells in a row as in the first line", "more"
-        raise InvalidInput(argument, expected, got, hint)
-    if found.thousands is not None:
-        _join_groups(rows, texts, found.decimal)
-    return _with_own_names(rows).dropna(how="all")
+        raise _more_cells(argument)
+    if form.thousands is not None:
+        _join_groups(rows, as_text, form.decimal)
+    rows.columns = pd.Index(names)
+    return TableFile(rows.dropna(how="all"), found)
 
 
-def _join_groups(rows: pd.DataFrame, texts: str | Iterable[str], decimal: str) -> None:
+def _names(text: str, separator: str, argument: str, limits: TableLimits) -> list[str]:
+    """Return the names of the columns of a CSV text, after a check of the size of its table.
+
+    Cells that rows lack are added, so that a short text may make a large table.
+    """
+    if not text.strip():
+        raise _no_csv(argument, "nothing")
+    head, *first = islice(rows_of(text, separator, argument), 2)
+    lines = 1 + text.count("\n") + text.count("\r") - text.count("\r\n")
+    for amount, most, unit in (
+        (len(head), limits.columns, "columns"),
+        (lines, limits.rows, "lines"),
+        (len(head) * lines, max(limits.cells, len(text)), "cells"),
+    ):
+        if amount > most:
+            got = f"{len(head):,} columns in {lines:,} lines"
+            hint = "Remove columns and lines that are not needed."
+            raise InvalidInput(argument, f"at most {most:,} {unit}", got, hint)
+    if first and len(first[0]) > len(head):
+        raise _more_cells(argument)
+    return [name.strip() or f"Unnamed: {k}" for k, name in enumerate(head)]
+
+
+def _no_csv(argument: str, got: str) -> InvalidInput:
+    hint = "Write the names of the columns in the first line, and one row for each unit or arm."
+    return InvalidInput(argument, "a CSV file", got, hint)
+
+
+def _more_cells(argument: str) -> InvalidInput:
+    hint = "Put quotes around a cell with a comma, or write 120.5 with a dot."
+    return InvalidInput(argument, "as many cells in a row as in the first line", "more", hint)
+
+
+def _join_groups(rows: pd.DataFrame, as_text: Collection[int], decimal: str) -> None:
     """Turn columns of numbers with groups of digits into numbers.
 
     pandas would also join the parts of a date such as 31.12.2026.
     """
     import pandas as pd
 
-    for name in rows.columns.difference([texts] if isinstance(texts, str) else [*texts]):
-        if rows[name].dtype.kind not in "biuf":
-            numbers, different = pd.factorize(rows[name])
+    for k in range(rows.shape[1]):
+        if k not in as_text and rows[k].dtype.kind not in "biuf":
+            numbers, different = pd.factorize(rows[k])
             found = [
                 number_in(text, decimal) if isinstance(text, str) else None for text in different
             ]
             if None not in found:
                 values = np.append(np.array(found, dtype=float), np.nan)
-                rows[name] = values[numbers]
+                rows[k] = values[numbers]
 
 
-def _read_excel(
-    path: str | Path, content: bytes, texts: str | Iterable[str], argument: str
-) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        rows: pd.DataFrame = pd.read_excel(
-            io.BytesIO(content),
-            engine="openpyxl",
-            dtype=_as_text(texts),
-            keep_default_na=False,
-            na_values=[""],
-        )
-    except ImportError:
-        hint = "Install it: pip install 'multiplay[excel]'. Or save the sheet as CSV."
-        raise InvalidInput(argument, "the package openpyxl, for Excel", "none", hint) from None
-    except Exception as error:  # zipfile, KeyError and others, of a file that is none of Excel's
-        got = f"{path} ({' '.join(str(error).split())})"
-        raise InvalidInput(argument, "an Excel file", got, "Save it again as .xlsx.") from None
-    return _with_own_names(rows).dropna(how="all")
-
-
-def _with_own_names(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the names of their columns as in the file, also where one occurs twice."""
-    names = [str(name).strip() for name in rows.columns]
-    numbered = (NUMBERED.fullmatch(name) for name in names)  # by pandas
-    rows.columns = [
-        match[1] if match is not None and match[1] in names else name
-        for name, match in zip(names, numbered, strict=True)
-    ]
-    return rows
-
-
-def with_all_digits(file: Any, texts: str | Iterable[str], **options: Any) -> pd.DataFrame:
+def with_all_digits(file: Any, as_text: Iterable[int], **options: Any) -> pd.DataFrame:
     """Read a CSV file with full precision; an arm may have the name 007 or NA."""
     import pandas as pd
 
     if pd.__version__.startswith("2."):  # off by a last digit otherwise; later ones are exact
         options["float_precision"] = "round_trip"
+    types: dict[Any, Any] = dict.fromkeys(as_text, str)
     found: pd.DataFrame = pd.read_csv(
-        file, dtype=_as_text(texts), keep_default_na=False, na_values=[""], **options
+        file, dtype=types, keep_default_na=False, na_values=[""], **options
     )
     return found
-
-
-def _as_text(texts: str | Iterable[str]) -> dict[Any, Any]:
-    return dict.fromkeys([texts] if isinstance(texts, str) else texts, str)
 
 
 def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> pd.Series[Any]:

@@ -1,6 +1,6 @@
-"""Excel files: sheets that are written row by row, in little memory and without other packages.
+"""Excel files that are written: sheets row by row, in little memory and without other packages.
 
-openpyxl, which reads Excel files, takes nine times as long to write one.
+openpyxl takes nine times as long. ``sheets`` reads Excel files.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
+from workbooks import HOSTILE
 
 from multiplay import (
     Budget,
@@ -394,6 +395,32 @@ def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
     wrong = run("learn", "lanes", path, "--decimal", ":")
     assert (wrong.code, "decimal: expected '.' or ','" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", "arm,round,loss\na,1,2\n".encode("utf-16")[:-1], "damaged utf-16"),
+        ("a.csv", b"arm,round,loss\na,1," + b"x" * 200_000, "cells of at most 131,072"),
+        ("a.csv", b"arm,round,loss\na,1,\0\n", "a binary file"),
+        ("a.xlsx", HOSTILE["a far cell in single quotes"](), "a sheet of at most"),
+        ("a.xlsx", HOSTILE["entities"](), "XML entities"),
+    ],
+)
+def test_tables_that_cannot_be_read(
+    run: Run, tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    (tmp_path / name).write_bytes(content)
+    refused = run("learn", "lanes", tmp_path / name)
+    assert (refused.code, "Traceback" in refused.err) == (2, False)
+    assert said in " ".join(refused.err.split())
+
+
+def test_lines_of_a_table_may_end_with_a_carriage_return(run: Run, tmp_path: Path) -> None:
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    (tmp_path / "a.csv").write_bytes(b"arm,round,loss\rLyon->north,1,2\rLyon->north,2,3\r")
+    assert run("learn", "lanes", tmp_path / "a.csv", "--json").json["seen"] == 2
 
 
 def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:

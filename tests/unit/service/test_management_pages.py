@@ -2,7 +2,6 @@
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 from page_client import Place, browsing
 from refusal import refused
 from trucks import ask_and_tell
+from workbooks import HOSTILE
 
 import multiplay as mp
-from multiplay.service.pages import uploads
+from multiplay.service.pages import page_route, uploads
 from multiplay.service.pages.forms import Form, UploadedFile
 from multiplay.service.pages.uploads import Columns, guessed_columns
 
@@ -201,47 +201,12 @@ def test_rows_with_problems_are_listed_and_may_be_left_out(place: Place) -> None
         assert "Metz->north" in study.known_arms
 
 
-def bomb(size: int) -> bytes:
-    """Return a small file that unpacks to this many bytes."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
-        parts.writestr("xl/worksheets/sheet1.xml", b" " * size)
-    return file.getvalue()
-
-
-def far_apart(*cells: str) -> bytes:
-    """Return an Excel file with a few cells that are far apart."""
-    book = io.BytesIO(sheet(pd.DataFrame({"a": [1]})))
-    rows = "".join(
-        f'<row r="{cell.lstrip("AXFD")}"><c r="{cell}"><v>1</v></c></row>' for cell in cells
-    )
-    made = io.BytesIO()
-    with zipfile.ZipFile(book) as old, zipfile.ZipFile(made, "w") as new:
-        for part in old.namelist():
-            content = old.read(part)
-            if part == "xl/worksheets/sheet1.xml":
-                content = re.sub(
-                    rb"<sheetData>.*</sheetData>",
-                    f"<sheetData>{rows}</sheetData>".encode(),
-                    content,
-                )
-            new.writestr(part, content)
-    return made.getvalue()
-
-
-def with_entities() -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as parts:
-        parts.writestr("xl/sharedStrings.xml", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("bomb.xlsx", bomb(uploads.MOST_UNPACKED + 1), "bytes after unpacking"),
-        ("far.xlsx", far_apart("A1", "XFD1", "A1048576"), "1,048,576 rows and 16,384 columns"),
-        ("entities.xlsx", with_entities(), "XML entities"),
+        ("bomb.xlsx", HOSTILE["a bomb"](), "bytes after unpacking"),
+        ("far.xlsx", HOSTILE["a far cell in single quotes"](), "at most 200 columns"),
+        ("entities.xlsx", HOSTILE["entities"](), "XML entities"),
         ("cut.xlsx", sheet(pd.DataFrame({"a": [1]}))[:-200], "an Excel file"),
         ("text.xlsx", b"depot,town", "an Excel file"),
         ("picture.csv", b"\x89PNG\r\n\x00\x00\x00", "a binary file"),
@@ -249,6 +214,10 @@ def with_entities() -> bytes:
         ("header.csv", b"lane,day,cost\n", "rows"),
         ("wide.csv", (",".join(f"c{k}" for k in range(300)) + "\n1").encode(), "200 columns"),
         ("ragged.csv", b"lane,day,cost\na,1,2,3,4\n", "as many cells in a row"),
+        ("utf-16.csv", "lane,day,cost\na,1,2\n".encode("utf-16")[:-1], "damaged utf-16"),
+        ("cell.csv", b"lane,day,cost\na,1," + b"x" * 200_000, "cells of at most 131,072"),
+        ("lines.csv", b"lane,day,cost\na,1,2" + b"\n" * 10**6, "at most 100,000 lines"),
+        ("quote.csv", b'lane,day,cost\n"a,1,2\n', "a CSV file"),
         ("one.csv", b"lane\nLyon->north\n", "Choose the columns"),
         ("none.csv", b"a,b,c\n\xff,\xfe,\x80\n", "Choose the columns"),
     ],
@@ -264,16 +233,29 @@ def test_files_that_cannot_be_read_change_nothing(
         assert study.head.number == 0
 
 
-def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object, **__: object) -> bytes:
-        raise AssertionError("it was unpacked")
-
-    monkeypatch.setattr(zipfile.ZipFile, "read", never)
-    monkeypatch.setattr(pd, "read_excel", never)
-    file = UploadedFile("bomb.xlsx", bomb(10 * uploads.MOST_UNPACKED))
-    assert len(file.data) < 1_000_000  # it passes the limit on bodies
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_workbooks_are_refused(name: str) -> None:
+    """What they contain is counted before any of it is kept."""
     with refused("file"):
-        uploads.uploaded(Form({}, {}, {"file": file}))
+        uploads.uploaded(Form({}, {}, {"file": UploadedFile("a.xlsx", HOSTILE[name]())}))
+
+
+def test_lines_of_a_table_may_end_with_a_carriage_return(place: Place) -> None:
+    place.study(policy=mp.BootstrapCTS())
+    content = b"lane,day,cost\rLyon->north,2026-03-01,80\rLyon->north,2026-03-02,81\r"
+    assert place.upload(f"{BASE}/import", "mac.csv", content, learn="yes").status_code == 303
+    with opened(place) as study:
+        assert study.arms()["seen"].sum() == 2
+
+
+def test_files_are_read_before_a_deadline(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, content = place.study(), BILLS.encode()
+    play = study.ask()
+    monkeypatch.setattr(page_route, "READING", -1.0)
+    for path in ("/new/file", f"{BASE}/import", f"{BASE}/plays/{play.id}/fill"):
+        page = place.upload(path, "a.csv", content)
+        assert page.status_code == 422
+        assert "a file that is read in time" in page.text
 
 
 def test_columns_are_recognised_by_their_names_or_values() -> None:
@@ -381,11 +363,14 @@ def test_what_is_recognised_fills_the_form(
 
 def test_files_that_are_no_lanes_are_refused(place: Place) -> None:
     many = "\n".join(["from,to", *(f"a{k},b" for k in range(600))]).encode()
+    pairs = "\n".join(["lane", *(f"a{k}->b{k}" for k in range(30_000))]).encode()
     for name, content, said in (
         ("a.csv", b"", "Expected"),
         ("a.csv", b"from,to\n,\n", "Expected rows"),
         ("a.xlsx", b"PK", "an Excel file"),
         ("many.csv", many, "at most 500 names"),
+        ("pairs.csv", pairs, "at most 500 names"),  # a lane for each pair would be a billion
+        ("same.csv", b"a,a,a\n1,2,3\n", "rows with names"),
     ):
         page = place.upload("/new/file", name, content)
         assert page.status_code == 422, said

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import Any, NamedTuple
 
-from multiplay._support import frames
-from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay._support import deadline
+from multiplay._support.csv_format import CsvFormat, format_of, rows_of
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.learner.reports import losses_argument
@@ -24,7 +23,7 @@ from multiplay.service.pages.forms import (
 )
 from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
 
-MOST_ROWS = 20_000
+MOST_ROWS, MOST_CELLS = 20_000, 200_000
 ARROW = "->"
 DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
 CURRENCY = re.compile(r"(?<=\d)[^\S\t\r\n]*(?:[€$£¥]|[A-Z]{3})(?=[\t;\r\n]|$)")  # after a number
@@ -190,12 +189,9 @@ def of_form(
     """
     place = FILE if FILE in form.files else ROWS
     with form.noting(place):
-        try:
-            if place == FILE:
-                return of_rows(*_rows_of_file(form.files[FILE]), arms, key, hint)
-            return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key, hint)
-        except csv.Error as error:
-            raise InvalidInput(place, "a table", str(error), "Save it again as CSV.") from None
+        if place == FILE:
+            return of_rows(*_rows_of_file(form.files[FILE]), arms, key, hint)
+        return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key, hint)
     return None
 
 
@@ -222,6 +218,7 @@ def of_rows(
     costs: dict[str, list[float | None]] = {}
     left_out = 0
     for row in rows[1:] if header else rows:
+        deadline.check("rows")
         cells = [cell for cell in row.cells if _date(cell) is None]
         days = [when for cell in row.cells if (when := _date(cell)) is not None]
         if day is not None and days and day not in days:
@@ -314,8 +311,8 @@ def _rows_of_text(text: str, arms: Sequence[str]) -> tuple[list[Row], CsvFormat 
     if separator is not None:
         return _cells(text, "utf-8", separator)
     names = sorted(map(spelling, arms), key=len, reverse=True)
-    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    return _few([Row(k, _typed_cells(line, names)) for k, line in lines]), None
+    lines = text.splitlines()
+    return _few(_typed_cells(line, names) if line.strip() else [] for line in lines), None
 
 
 def _sure_separator(text: str) -> str | None:
@@ -336,38 +333,29 @@ def _typed_cells(line: str, names: Sequence[str]) -> list[str]:
 
 def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
     """Return the rows of a CSV or Excel file."""
-    if not file.name.lower().endswith(frames.EXCEL):
-        text, encoding = decoded(file.data)
-        return _cells(text, encoding, _sure_separator(text))
-    uploads.check_workbook(file.data)
-    table = frames.read_file(file.name, (), data=file.data, argument=FILE).frame
-    head = Row(1, [str(name).strip() for name in table.columns])
-    rows = [
-        Row(int(line) + 2, [_text(cell) for cell in cells])
-        for line, cells in zip(table.index, table.itertuples(index=False), strict=True)
-    ]
-    return _few([head, *rows]), CsvFormat()
+    text, encoding = uploads.text_of(file)
+    if encoding is None:
+        return _few(rows_of(text, ",")), CsvFormat()
+    return _cells(text, encoding, _sure_separator(text))
 
 
 def _cells(text: str, encoding: str, separator: str | None) -> tuple[list[Row], CsvFormat]:
     text = CURRENCY.sub("", text)
     found = format_of(text, encoding, separator)
-    table = csv.reader(text.splitlines(), delimiter=found.separator)
-    rows = [Row(table.line_num, [cell.strip() for cell in cells]) for cells in table]
-    return _few([row for row in rows if any(row.cells)]), found
+    return _few(rows_of(text, found.separator)), found
 
 
-def _few(rows: list[Row]) -> list[Row]:
-    if len(rows) > MOST_ROWS:
-        hint = "Import the history of a study from its page."
-        raise InvalidInput("rows", f"at most {MOST_ROWS} rows", f"{len(rows)}", hint)
-    return rows
-
-
-def _text(cell: Any) -> str:
-    """Return a cell of an Excel file as text."""
-    if isinstance(cell, datetime):
-        return f"{cell:%Y-%m-%d}"
-    if isinstance(cell, int | float) and not isinstance(cell, bool):
-        return "" if cell != cell else as_typed(cell)
-    return "" if cell is None else str(cell).strip()
+def _few(table: Iterable[list[str]]) -> list[Row]:
+    """Return the rows of a table that are not empty, and no more than a form may have."""
+    found, cells = list[Row](), 0
+    for line, row in enumerate(table, 1):
+        if not any(map(str.strip, row)):
+            continue
+        cells += len(row)
+        if len(found) == MOST_ROWS or cells > MOST_CELLS:
+            expected = f"at most {MOST_ROWS} rows and {MOST_CELLS} cells"
+            hint = "Import the history of a study from its page."
+            raise InvalidInput("rows", expected, "more", hint)
+        deadline.check("rows")
+        found.append(Row(line, [cell.strip() for cell in row]))
+    return found

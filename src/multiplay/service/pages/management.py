@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from multiplay._support.frames import TableFile
 from multiplay._support.words import Words, noun_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck
@@ -183,10 +185,11 @@ async def previewed(context: StudyPageContext, form: Form) -> Response:
     """Return the preview of a table, or learn from it."""
     preview = None
     try:
-        table = await context.in_thread(partial(uploaded, form))
+        known = await context.read(lambda study: study.known_arms)
+        table = await context.in_thread(partial(_read, form, known))
         preview = await context.read(partial(_preview, context, form, table))
         if form.get("learn") and preview.check is not None:
-            await context.write(form, partial(_learn, context, form, table, preview.chosen))
+            await context.write(form, partial(_learn, context, form, table))
             return to(f"{context.base}?done=imported")
     except InvalidInput as error:
         form.note(context.without_store(error), "file")
@@ -199,14 +202,27 @@ async def preview_of(context: PageContext, name: str, content: str) -> Response:
     return await previewed(study, Form({"content": content}))
 
 
-def _preview(context: PageContext, form: Form, table: Upload, study: Study) -> Preview:
-    first = table.read()
-    guess = guessed_columns(first.frame, study.known_arms)
-    chosen = guess
+class ReadTable(NamedTuple):
+    """A table of the user, its rows, and the columns that are learned from."""
+
+    upload: Upload
+    file: TableFile
+    columns: Columns
+
+
+def _read(form: Form, known: Collection[str]) -> ReadTable:
+    """Return the table of a form; its columns are those of the form, or are guessed."""
+    upload = uploaded(form)
     if form.get("arm"):
         arm = tuple(filter(None, (form.get("arm"), form.get("second"))))
-        chosen = Columns(arm, form.get("round"), form.get("loss"))
-    file = table.read(chosen.arm)
+        columns = Columns(arm, form.get("round"), form.get("loss"))
+    else:
+        columns = guessed_columns(upload.read().frame, known)
+    return ReadTable(upload, upload.read(columns.arm), columns)
+
+
+def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -> Preview:
+    upload, file, chosen = table
     check = None
     try:
         if chosen.arm and chosen.round and chosen.loss:
@@ -220,13 +236,13 @@ def _preview(context: PageContext, form: Form, table: Upload, study: Study) -> P
     rows = head.where(head.notna(), "").astype(str).to_numpy().tolist()
     names = [str(name) for name in file.frame.columns]
     format = "" if file.format is None else str(file.format)
-    source = "" if table.name == PASTED else table.name
-    return Preview(source, table.text, format, names, chosen, rows, check)
+    source = "" if upload.name == PASTED else upload.name
+    return Preview(source, upload.text, format, names, chosen, rows, check)
 
 
-def _learn(context: PageContext, form: Form, table: Upload, columns: Columns, study: Study) -> Any:
+def _learn(context: PageContext, form: Form, table: ReadTable, study: Study) -> Any:
     order, skip = DAY_ORDERS.get(form.get("order")), bool(form.get("skip"))
-    file, limits = table.read(columns.arm), context.manager.settings.limits
+    limits, file, columns = context.manager.settings.limits, table.file, table.columns
     return bounded_verbs.learn_table(limits, study, file, *columns, day_first=order, skip_bad=skip)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable
 from email.message import Message
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from multiplay._support import deadline
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.api.problems import Kind, kind_of, request_id, without_store
 from multiplay.service.api.routing import Endpoint, check_media_type
@@ -28,6 +30,7 @@ from multiplay.studies import Study
 from multiplay.studies.entry_codec import Request as Repeatable
 
 MOST_FIELDS = 10_000
+READING = 5.0  # seconds to read the files of a form
 YEAR = 365 * 86_400  # seconds
 EVENTS, JSON = "text/event-stream", "application/json"  # media types that our scripts accept
 FORM, WITH_FILES = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -98,8 +101,13 @@ class PageContext:
         return await run_in_threadpool(render.page, self.visitor, template, status, **shown)
 
     async def in_thread(self, act: Callable[[], T]) -> T:
-        """Call a function that takes time in a thread."""
-        return await run_in_threadpool(act)
+        """Call a function that reads a form or a file, in a thread and before a deadline."""
+
+        def in_time() -> T:
+            with deadline.before(time.monotonic() + READING):
+                return act()
+
+        return await run_in_threadpool(in_time)
 
     def without_store(self, error: InvalidInput) -> InvalidInput:
         """Return an error without the location of the store."""

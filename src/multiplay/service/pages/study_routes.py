@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -311,7 +312,10 @@ async def drove(context: StudyPageContext) -> Response:
     if not key:
         form.errors["day"] = "Enter the date, so that the plan is not saved twice."
     by_round = await context.read(lambda study: study.policy.learns_from == "round")
-    losses = None if form.errors else bills.of_plan(form, plan, names, key, by_round)
+    losses = None
+    if not form.errors:
+        read = partial(bills.of_plan, form, plan, names, key, by_round)
+        losses = await context.in_thread(read)
     if losses is not None:
         driven, told = losses
         gone = form.get("discard")
@@ -470,7 +474,8 @@ async def fill(context: StudyPageContext, play: int) -> Response:
     if not bills.has_rows(form):
         form.errors[bills.ROWS] = "Paste rows here, or choose a file."
         return await _play_page(context, play, form, status=422)
-    form = bills.filled(form, plan, entry_codec.shown_key(about[0].labels))
+    key = entry_codec.shown_key(about[0].labels)
+    form = await context.in_thread(partial(bills.filled, form, plan, key))
     done = "" if form.errors else "Check the numbers, and save them."
     return await _play_page(context, play, form, done, status=422 if form.errors else 200)
 
@@ -490,7 +495,7 @@ async def tell(context: StudyPageContext, play: int) -> Response:
         return await _play_page(context, play, form, status=409)
     plan = views.reportable(found.plan)
     if bills.has_rows(form):
-        form = bills.filled(form, plan, found.key)
+        form = await context.in_thread(partial(bills.filled, form, plan, found.key))
     partly = bool(form.get("part"))
     told = None if form.errors else bills.losses(form, plan, by_round, partly)
     if told is not None:
@@ -510,7 +515,7 @@ async def correct(context: StudyPageContext, play: int) -> Response:
     plan, key = about[0].record.header["plan"], entry_codec.shown_key(about[0].labels)
     by_round = await context.read(lambda study: study.policy.learns_from == "round")
     if bills.has_rows(form):
-        form = bills.filled(form, plan, key)
+        form = await context.in_thread(partial(bills.filled, form, plan, key))
     told = None if form.errors else bills.losses(form, plan, by_round, partly=False)
     if told is not None:
         missing = bills.missing(told)

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import zipfile
 from collections.abc import Collection, Iterable
 from itertools import permutations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.csv_format import decoded, number_in
+from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in
 from multiplay._support.formatting import number
-from multiplay._support.frames import EXCEL, TableFile, read_file
+from multiplay._support.frames import TableFile, is_excel, read_text
+from multiplay._support.sheets import TableLimits, sheet_text
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
-from multiplay.service.pages.forms import MOST_LINES, Form, as_lines
+from multiplay.service.pages.forms import MOST_LINES, Form, UploadedFile, as_lines
+from multiplay.service.studies.limits import ServiceLimits
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PASTED = "pasted.csv"  # the name of a table without a file
-MOST_UNPACKED = 30_000_000  # bytes of all parts of an Excel file
-MOST_CELLS = 2_000_000  # of the rectangle that a sheet of an Excel file spans
-MOST_PARTS = 1_000
-MOST_COLUMNS = 200
+# Reading a file then takes less than 64 MB; its text is sent again in a form
+LIMITS = TableLimits(
+    unpacked=2**24, rows=100_000, cells=2**18, characters=ServiceLimits().body, columns=200
+)
 TRIED = 50  # different values of a column that are compared with the names of arms
-CELL = re.compile(rb'<c[^>]*\br="([A-Z]{1,3})(\d{1,7})"')
 WITH_DIGITS_ONLY = re.compile(r"[\W\d]*")  # dates, numbers and nothing
 ARROW = "->"
 ROOM = 1.5  # the largest cost of a new study, relative to the largest cost of a bill
@@ -52,17 +51,17 @@ class Upload(NamedTuple):
         The name of the file.
     text : str
         Its content as CSV, so that a form can send it again.
-    data : bytes
-        Its content.
+    format : CsvFormat or None
+        The format of a CSV file.
     """
 
     name: str
     text: str
-    data: bytes
+    format: CsvFormat | None
 
     def read(self, texts: Iterable[str] = ()) -> TableFile:
         """Return the table; ``texts`` names columns of text."""
-        return read_file(self.name, texts, data=self.data, argument="file")
+        return read_text(self.text, texts, self.format, "file", LIMITS)
 
 
 class Columns(NamedTuple):
@@ -84,65 +83,20 @@ def uploaded(form: Form) -> Upload:
         if not content.strip():
             hint = "Choose a file, or paste the rows of a spreadsheet with their header."
             raise InvalidInput("file", "a table", "nothing", hint)
-        found = Upload(PASTED, content, content.encode())
-    elif file.name.lower().endswith(EXCEL):
-        check_workbook(file.data)
-        sheet = read_file(file.name, (), data=file.data, argument="file").frame
-        found = Upload(file.name, sheet.to_csv(index=False), file.data)
-    else:
-        if b"\0" in file.data[:1000] and not file.data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            hint = "Save the table as CSV or .xlsx."
-            raise InvalidInput("file", "a CSV or Excel file", "a binary file", hint)
-        found = Upload(file.name, decoded(file.data)[0], file.data)
-    table = found.read().frame
-    if len(table.columns) > MOST_COLUMNS:
-        expected, hint = f"at most {MOST_COLUMNS} columns", "Remove columns that are not needed."
-        raise InvalidInput("file", expected, f"{len(table.columns)}", hint)
-    if not len(table):
+        file = UploadedFile(PASTED, content.encode())
+    text, encoding = text_of(file)
+    found = Upload(file.name, text, None if encoding is None else format_of(text, encoding))
+    if not len(found.read().frame):
         hint = "Write the names of the columns in the first line, and one row for each unit."
         raise InvalidInput("file", "rows", "none", hint)
     return found
 
 
-def check_workbook(data: bytes) -> None:
-    """Raise ``InvalidInput`` for an Excel file that would need too much memory.
-
-    A small file can unpack to gigabytes, or name cells that are far apart.
-    """
-    hint = "Save the sheet as CSV."
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            listed = parts.infolist()
-            size = sum(part.file_size for part in listed)  # no more than this is unpacked
-            if size > MOST_UNPACKED or len(listed) > MOST_PARTS:
-                expected = f"at most {MOST_UNPACKED:,} bytes after unpacking"
-                raise InvalidInput("file", expected, f"{size:,} in {len(listed)} parts", hint)
-            for part in listed:
-                content = parts.read(part) if part.filename.endswith(".xml") else b""
-                if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-                    raise InvalidInput("file", "an Excel file", "one with XML entities", hint)
-                if part.filename.startswith("xl/worksheets/"):
-                    _check_cells(content)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError) as error:
-        got = " ".join(str(error).split())[:100]
-        raise InvalidInput("file", "an Excel file", got, "Save it again as .xlsx.") from None
-    except (EOFError, OSError, ValueError) as error:  # InvalidInput is a ValueError
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput("file", "an Excel file", "a damaged file", hint) from None
-
-
-def _check_cells(sheet: bytes) -> None:
-    rows = columns = 1
-    for letters, row in CELL.findall(sheet):
-        place = 0
-        for letter in letters:
-            place = 26 * place + letter - ord("A") + 1
-        rows, columns = max(rows, int(row)), max(columns, place)
-    if rows * columns > MOST_CELLS:
-        expected = f"a sheet of at most {MOST_CELLS:,} cells"
-        got, hint = f"{rows:,} rows and {columns:,} columns", "Delete cells far from the table."
-        raise InvalidInput("file", expected, got, hint)
+def text_of(file: UploadedFile) -> tuple[str, str | None]:
+    """Return the content of a file as CSV, and its encoding; None for an Excel file."""
+    if is_excel(file.name):
+        return sheet_text(file.data, "file", LIMITS), None
+    return decoded(file.data, "file")
 
 
 # ---------------------------------------------------------------- columns
@@ -219,18 +173,18 @@ def _named_arms(table: pd.DataFrame, names: list[str], arms: Collection[str]) ->
     """Return the columns whose values are mostly names of these arms."""
     if not arms:
         return ()
-    some = table.drop_duplicates().head(TRIED)
-    texts = {name: some[name].astype(str).str.strip() for name in names}
+    some, known = table.drop_duplicates().head(TRIED), {*arms}
+    texts = {name: [str(value).strip() for value in some[name].tolist()] for name in names}
 
-    def fits(values: pd.Series) -> bool:
-        return bool(values.isin([*arms]).mean() > 0.5)
+    def fits(values: Collection[str]) -> bool:
+        return 2 * sum(value in known for value in values) > len(values)
 
     for name, values in texts.items():
         if fits(values):
             return (name,)
     words = [name for name in names if some[name].dtype.kind not in "f"][:12]
     for first, second in permutations(words, 2):
-        if fits(texts[first] + "->" + texts[second]):
+        if fits([*map(ARROW.join, zip(texts[first], texts[second], strict=True))]):
             return (first, second)
     return ()
 
@@ -248,14 +202,14 @@ def draft(table: Upload) -> dict[str, str]:
     Examples
     --------
     >>> bills = "depot,town,day,eur\nLyon,north,1,80\nLyon,north,1,90\nLille,south,2,70\n"
-    >>> found = draft(Upload("lanes.csv", bills, bills.encode()))
+    >>> found = draft(Upload("lanes.csv", bills, CsvFormat()))
     >>> found["supply"].splitlines(), found["demand"].splitlines(), found["high"]
     (['Lyon 2', 'Lille 1'], ['north 2', 'south 1'], '140')
     """
     columns = guessed_columns(table.read().frame)
     file = table.read(columns.arm)
     rows = file.frame.dropna(subset=[*columns.arm])
-    if not len(rows):
+    if not len(rows) or not columns.arm:
         hint = "Write the supplier and the customer, or the lane, into columns of each row."
         raise InvalidInput("file", "rows with names", "none", hint)
     for name in columns.arm:

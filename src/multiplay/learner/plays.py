@@ -372,7 +372,7 @@ class PendingPlay(HasEstimate):
     plan : dict
         The same by the names of the arms; units that cannot be served are shown here too.
     key : str or None
-        The caller's name of this play. The same key gives the same play again.
+        The caller's name of this play. The same request with this key gives the same play again.
     truncated : bool
         The time limit was reached before the policy finished its choice. The play is valid and
         learning from it is not biased, but it is not the play of a complete choice.

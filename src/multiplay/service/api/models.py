@@ -29,7 +29,7 @@ Text = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 KeyText = Annotated[
     str,
     Field(
-        min_length=1, max_length=LONGEST_KEY, description="The same key always has the same result."
+        min_length=1, max_length=LONGEST_KEY, description="The same request with the same key has the same result."
     ),
 ]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 LINKS = "http://schemas.openxmlformats.org/package/2006/relationships"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>lane</t></is></c></row>'
 MILLION = 1_000_000
 
@@ -52,16 +53,30 @@ def workbook(content: Content, method: int = zipfile.ZIP_DEFLATED, **others: Con
     parts: dict[str, Content] = {
         "root": links(("officeDocument", "xl/workbook.xml")),
         "book": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
-        '<sheet name="one" r:id="r0"/></sheets></workbook>',
+        '<sheet name="one" sheetId="1" r:id="r0"/></sheets></workbook>',
         "book_links": links(*targets),
         **others,
     }
+    kinds = {"book": "sheet.main", "strings": "sharedStrings", "styles": "styles"}
+    types = {paths[name]: kind for name, kind in kinds.items() if name in parts}
     named = {paths[name]: part for name, part in parts.items()}
+    named["[Content_Types].xml"] = _types(types | {"xl/anywhere/first.xml": "worksheet"})
     return zipped(named | {"xl/anywhere/first.xml": content}, method)
 
 
+def _types(kinds: Mapping[str, str]) -> str:
+    found = "".join(
+        f'<Override PartName="/{name}" ContentType="{KIND}.{kind}+xml"/>'
+        for name, kind in kinds.items()
+    )
+    space = "http://schemas.openxmlformats.org/package/2006/content-types"
+    return f'<Types xmlns="{space}">{found}</Types>'
+
+
 def _far(text: str) -> str:
-    return sheet("").replace("</sheetData>", f"<row><c {text}><v>1</v></c></row></sheetData>")
+    return sheet("").replace(
+        "</sheetData>", f"<row r='1048576'><c {text}><v>1</v></c></row></sheetData>"
+    )
 
 
 def _rows(rows: str) -> bytes:

@@ -361,6 +361,23 @@ def test_what_is_recognised_fills_the_form(
     assert place.post("/new", **typed).status_code == 303
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "lane,day,cost\nLyon,,1",
+        "lane,day,cost\nLyon,1,1e308",
+        "lane,day,cost\nLyon,1,1e-310",
+        "lane,day,cost\nLyon,1,inf",
+        "from,to,supply,demand\nLyon,north,inf,1e999",
+        "from,to,supply,demand\nLyon,north,,",
+    ],
+)
+def test_numbers_that_are_missing_or_extreme_are_left_to_the_user(place: Place, rows: str) -> None:
+    page = place.upload("/new/file", "a.csv", rows.encode())
+    assert page.status_code == 200
+    assert "Lyon" in page.text
+
+
 def test_files_that_are_no_lanes_are_refused(place: Place) -> None:
     many = "\n".join(["from,to", *(f"a{k},b" for k in range(600))]).encode()
     pairs = "\n".join(["lane", *(f"a{k}->b{k}" for k in range(30_000))]).encode()

@@ -30,6 +30,7 @@ TRIED = 50  # different values of a column that are compared with the names of a
 WITH_DIGITS_ONLY = re.compile(r"[\W\d]*")  # dates, numbers and nothing
 ARROW = "->"
 ROOM = 1.5  # the largest cost of a new study, relative to the largest cost of a bill
+SMALLEST, LARGEST = 1e-100, 1e100  # of the largest cost that a table has
 CURRENCIES = {"eur": "EUR", "euro": "EUR", "euros": "EUR", "usd": "USD", "gbp": "GBP", "chf": "CHF"}
 
 # Words in the names of columns
@@ -232,7 +233,8 @@ def _amounts(rows: pd.DataFrame, columns: Columns) -> dict[str, str]:
         if sides is None and not (split[1] == ARROW).all():
             caps, total = _units(rows, columns, name, "max"), len(rows)
             if columns.round:
-                total = int(rows.groupby(columns.round, sort=False).size().median())
+                usual = rows.groupby(columns.round, sort=False).size().median()
+                total = int(usual) if math.isfinite(usual) else total
             return {"kind": "budget", "caps": _lines(caps), "total": str(total)}
         rows = rows.assign(**{"from": split[0], "to": split[2]})
         columns = columns._replace(arm=("from", "to"))
@@ -258,7 +260,12 @@ def _units(
         found = rows.groupby([name, columns.round]).size().groupby(level=0).agg(how)
     else:
         return dict.fromkeys(names, 1)
-    return {one: max(math.ceil(found.get(one, 1) or 1), 0) for one in names}
+    return {one: _whole(found.get(one, 1) or 1, 1) for one in names}
+
+
+def _whole(number: float, otherwise: int) -> int:
+    """Return a number of units, rounded up; ``otherwise`` for NaN and infinity."""
+    return max(math.ceil(number), 0) if math.isfinite(number) else otherwise
 
 
 def _lines(units: dict[str, int]) -> str:
@@ -278,7 +285,7 @@ def _range(file: TableFile, columns: Columns) -> dict[str, str]:
         mark = "." if file.format is None else file.format.decimal
         costs = pd.Series([number_in(str(cost), mark) for cost in costs], dtype=float)
     low, high = float(costs.min()), float(costs.max())
-    if not (math.isfinite(low) and math.isfinite(high)) or high <= 0:
+    if not (math.isfinite(low) and SMALLEST < high < LARGEST):
         return found
     digits = 1 - math.floor(math.log10(ROOM * high))  # two digits
     rounded = math.ceil(ROOM * high * 10**digits) / 10**digits

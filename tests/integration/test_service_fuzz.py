@@ -13,8 +13,8 @@ import multiplay as mp
 from multiplay.service.api.routes import OPERATIONS
 from multiplay.service.auth import keys
 
-# A set that does not go together is what no schema can say, so it is answered by 422; what a client
-# has already, by 304.
+# A set that does not go together, or a name that a study does not have, is what no schema can say,
+# so it is answered by 422; what a client has already, by 304.
 CONFIGURATION = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "304", "401", "403", "404", "409", "422"]
@@ -25,15 +25,18 @@ ONE_STUDY = """
 """
 
 
-def fuzzed(tmp_path: Path, configuration: str, *options: str) -> str:
-    """Fuzz a service with a study that has plays; return what the fuzzer says."""
+def fuzzed(tmp_path: Path, configuration: str, *options: str, can: str = "manage") -> str:
+    """Fuzz a service with a study that has plays; return what the fuzzer says.
+
+    ``can``: the permission of its key.
+    """
     store = tmp_path / "studies.db"
     plans = mp.Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
     with mp.Study.create("lanes", plans, mp.GenCTS(), losses=(0, 250), store=store) as study:
         for _ in range(3):
             study.ask()
         study.tell(1, {arm: [120.0] * units for arm, units in study.pending()[0].plan.items()})
-    key = keys.create(store, "manage").token
+    key = keys.create(store, can).token
     written = tmp_path / "schemathesis.toml"
     written.write_text(configuration, encoding="utf-8")
     with Served(store, tmp_path / "log") as service:
@@ -58,6 +61,13 @@ def test_a_fuzzer_finds_nothing_in_small(tmp_path: Path) -> None:
     said = fuzzed(
         tmp_path, CONFIGURATION + ONE_STUDY, "--max-examples", "2", "--phases", "examples,fuzzing"
     )
+    assert f"Tested: {len(OPERATIONS) - 1}" in said  # all but the stream of events
+
+
+@pytest.mark.slow
+def test_a_fuzzer_that_may_play_finds_nothing_in_all_phases(tmp_path: Path) -> None:
+    """Also in requests that the schema does not allow, and in those that follow from others."""
+    said = fuzzed(tmp_path, CONFIGURATION + ONE_STUDY, "--max-examples", "6", can="play")
     assert f"Tested: {len(OPERATIONS) - 1}" in said  # all but the stream of events
 
 

@@ -4,7 +4,7 @@ import math
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property, lru_cache, wraps
@@ -731,11 +731,11 @@ def _checked_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
 
 def texts(argument: str, names: Any) -> tuple[str, ...]:
     """Return names as texts, or raise ``InvalidInput`` if there are no names."""
-    try:
-        return tuple(map(str, names))
-    except TypeError:
-        hint = "Write names=['north', 'south'], say."
-        raise InvalidInput(argument, "a list of names", shortened(repr(names)), hint) from None
+    with suppress(TypeError):
+        if not isinstance(names, str):  # which is a list of its characters
+            return tuple(map(str, names))
+    hint = "Write names=['north', 'south'], say."
+    raise InvalidInput(argument, "a list of names", shortened(repr(names)), hint)
 
 
 # Names that were given, and what became of them: by identity, which holds as long as they are kept.

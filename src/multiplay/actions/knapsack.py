@@ -80,7 +80,7 @@ class Knapsack(ActionSet, vectorised=True):
         self,
         weights: ArrayLike,
         capacity: float,
-        limits: ArrayLike | None = None,
+        limits: int | ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         self.weights = read_only(_not_negative("weights", weights).copy())

@@ -111,6 +111,7 @@ mp: Any = multiplay  # wrong types are the point
         ("actions", lambda: mp.Coverage(10**8, [1, 1]).duplicate()),
         ("weights, capacity", lambda: mp.Knapsack([5e-324, 2.0], 4.5)),
         ("names", lambda: mp.Budget(2, [1, 2], names=5)),
+        ("names", lambda: mp.Budget(2, [1, 2], names="ab")),
         ("names", lambda: mp.Transport([2], [1, 1], names=5)),
         ("names", lambda: mp.Transport([2], [1, 1], names=[1, 2])),
         ("names", lambda: mp.Transport([2], [1, 1], names=(["a"], None))),

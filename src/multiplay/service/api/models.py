@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -12,6 +11,7 @@ from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
 from multiplay.policies.bootstrapcts import FOLLOWING
 from multiplay.service.api import paging
+from multiplay.service.api.class_schemas import of_class
 from multiplay.service.studies.limits import (
     MOST_AHEAD,
     MOST_PLAYS,
@@ -25,7 +25,12 @@ from multiplay.studies.wire import to_plain
 
 POLICY = to_plain("policy", FOLLOWING)
 MOST = 2**53  # the largest whole number that all languages represent exactly
+# Without control characters, and not blank; which other characters are not printable, no pattern
+# says in all languages.
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*$"
+PRINTED = {"pattern": PRINTABLE}
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Name = Annotated[Text, Field(json_schema_extra=PRINTED)]
 KeyText = Annotated[
     str,
     Field(
@@ -41,8 +46,8 @@ def whole(value: Any) -> Any:
 
 Units = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(whole)]
 # RFC 3339, within FAR. Whether a month has 31 days cannot be said by a pattern.
-DATE_TIME = (
-    r"^(1[789]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+DATE = r"^(1[789]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+DATE_TIME = DATE + (
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
@@ -54,13 +59,7 @@ When = Annotated[
 ]
 
 
-Day = Annotated[str, Field(pattern=rf"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$)|({DATE_TIME})")]
-
-
-def of_class(names: Iterable[str]) -> dict[str, Any]:
-    """Return the schema of an object that a class makes, with its arguments."""
-    type_of = {"type": "string", "enum": sorted(names)}
-    return {"required": ["type"], "properties": {"type": type_of}}
+Day = Annotated[str, Field(pattern=rf"({DATE}$)|({DATE_TIME})")]
 
 
 Set = Annotated[
@@ -83,6 +82,7 @@ Declared = Annotated[
 ]
 FeatureValue = bool | int | float | str
 Cell = FeatureValue | None
+Column = Annotated[list[Cell], Field(json_schema_extra={"minItems": 1})]
 FeatureName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Features = Annotated[
     dict[FeatureName, FeatureValue | dict[str, FeatureValue]],
@@ -140,9 +140,26 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def example(**fields: Any) -> ConfigDict:
-    """Return the configuration of a model with an example."""
-    return ConfigDict(json_schema_extra={"examples": [fields]})
+def example(*rules: dict[str, Any], **fields: Any) -> ConfigDict:
+    """Return the configuration of a model with an example, and rules about several fields."""
+    also: Any = {"allOf": [*rules]} if rules else {}
+    return ConfigDict(json_schema_extra={"examples": [fields], **also})
+
+
+def some_of(*names: str) -> dict[str, Any]:
+    """Return the rule that one of these fields is given, or several."""
+    given = {"not": {"type": "null"}}
+    return {"anyOf": [{"required": [name], "properties": {name: given}} for name in names]}
+
+
+def none_of(*names: str) -> dict[str, Any]:
+    """Return the rule that none of these fields is given."""
+    return {"properties": {name: {"type": "null"} for name in names}}
+
+
+def either(*rules: dict[str, Any]) -> dict[str, Any]:
+    """Return the rule that one of these rules holds, or several."""
+    return {"anyOf": [*rules]}
 
 
 # ------------------------------------------------------------ query parameters
@@ -229,8 +246,10 @@ class DriftQuery(BaseModel):
 # ------------------------------------------------------------ requests
 
 
-Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD)]
-CurrencyWord = Annotated[str, Field(max_length=LONGEST_WORD)]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD, json_schema_extra=PRINTED)]
+CurrencyWord = Annotated[
+    str, Field(max_length=LONGEST_WORD, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"})
+]
 WORDS = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "day"}
 
 
@@ -261,7 +280,7 @@ class Promise(Body):
         description="What a unit of an arm uses. A name counts before a pattern (`Lyon->*`), the "
         "last pattern that fits decides, and `*` is for all other arms."
     )
-    until: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = Field(
+    until: Annotated[str, Field(pattern=rf"{DATE}$")] | None = Field(
         default=None, description="The date until which it counts."
     )
     plays: Annotated[int, Field(ge=1, le=MOST_PLAYS), BeforeValidator(whole)] = Field(
@@ -276,9 +295,18 @@ class Promise(Body):
 class NewStudy(Body):
     """A study to create."""
 
-    model_config = example(name="lanes", actions=TRANSPORT, policy=POLICY, losses=[0, 250], seed=7)
+    model_config = example(
+        either(none_of("losses"), none_of("rewards")),
+        either(none_of("allowance", "sure", "per"), some_of("baseline")),
+        either(none_of("arms"), some_of("features")),
+        name="lanes",
+        actions=TRANSPORT,
+        policy=POLICY,
+        losses=[0, 250],
+        seed=7,
+    )
 
-    name: Text
+    name: Name
     actions: Set
     policy: Chosen | None = Field(
         default=None,
@@ -326,7 +354,7 @@ class NewName(Body):
 
     model_config = example(name="lanes of 2026")
 
-    name: Text
+    name: Name
 
 
 class Constraints(Body):
@@ -425,7 +453,7 @@ class Forget(Body):
     model_config = example(arm="Lyon->north", before=12)
 
     arm: ArmName = None
-    before: Round
+    before: Annotated[Round, Field(json_schema_extra={"minimum": 1})]
     key: KeyText | None = None
     at: When | None = None
 
@@ -433,7 +461,7 @@ class Forget(Body):
 class Keep(Body):
     """The round since which all reports count again; by default the last forgetting is undone."""
 
-    model_config = example(arm="Lyon->north", since=0)
+    model_config = example(some_of("arm", "since"), arm="Lyon->north", since=0)
 
     arm: ArmName = None
     since: Round | None = None
@@ -470,14 +498,14 @@ class TableRows(Body):
         arm=["Lyon->north", "Lille->south"], round=["2025-11-03"] * 2, loss=[120.0, None]
     )
 
-    arm: list[Cell] | list[list[Cell]] = Field(
+    arm: Column | Annotated[list[Column], Field(min_length=1)] = Field(
         description="The arm of each unit; or several lists, whose texts are joined: "
         '`[["Lyon"], ["north"]]` for `Lyon->north`.'
     )
-    round: list[Cell] = Field(
+    round: Column = Field(
         description="The round of each unit: a date, which also sets the time, or a label."
     )
-    loss: list[Cell]
+    loss: Column
     features: dict[FeatureName, list[Cell]] = Field(
         default={}, description="By feature, its value for each unit."
     )
@@ -599,7 +627,15 @@ Against = Annotated[
 class Compare(Body):
     """What plays are compared with: a rule, a policy, or plans by key."""
 
-    model_config = example(against={"type": "InProportion"}, since="2026-03-01")
+    model_config = example(
+        either(none_of("against"), {"properties": {"learning": {"const": False}}}),
+        either(
+            {"properties": {"method": {"const": "model"}}},
+            {"properties": {"learning": {"const": False}}},
+        ),
+        against={"type": "InProportion"},
+        since="2026-03-01",
+    )
 
     against: Against | None = Field(
         default=None, description="By default the rule that was set for the study."

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from multiplay.service.api.class_schemas import REF, of_classes
 from multiplay.service.api.models import Problem
 from multiplay.service.api.routes import OPERATIONS
 from multiplay.service.api.routing import JSON, Operation
 from multiplay.version import __version__
 
-REF = "#/components/schemas/{model}"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
 ERRORS = {
     400: "The request cannot be parsed: it is not JSON, or a field is missing, unknown or invalid.",
@@ -57,6 +57,7 @@ PLAY = {
     "description": "The id of the play, or its key. A text of digits is an id if such a play "
     "exists, and otherwise a key.",
 }
+NO_NUL = r"^[^\x00]*$"
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
@@ -112,8 +113,28 @@ def _schemas() -> dict[str, Any]:
             models[operation.answer] = "serialization"
     models[Problem] = "serialization"
     _, found = models_json_schema([*models.items()], ref_template=REF)
-    schemas: dict[str, Any] = found["$defs"]
-    return dict(sorted(schemas.items()))
+    schemas: dict[str, Any] = found["$defs"] | of_classes()
+    return {name: _without_nul(schemas[name]) for name in sorted(schemas)}
+
+
+def _without_nul(schema: Any) -> Any:
+    """Return a schema that says, there and within, that texts and names have no NUL characters.
+
+    ``strict_json`` refuses them.
+    """
+    if isinstance(schema, list):
+        return [_without_nul(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {key: one if key == "examples" else _without_nul(one) for key, one in schema.items()}
+    types = schema.get("type")
+    if not isinstance(types, str | list):  # a property of this name
+        return whole
+    if "string" in types and not {"pattern", "enum", "const"} & schema.keys():
+        whole["pattern"] = NO_NUL
+    if "object" in types and schema.get("additionalProperties", True) is not False:
+        whole.setdefault("propertyNames", {"pattern": NO_NUL})
+    return whole
 
 
 def _described(operation: Operation) -> dict[str, Any]:

@@ -34,7 +34,9 @@ Name = Annotated[Text, Field(json_schema_extra=PRINTED)]
 KeyText = Annotated[
     str,
     Field(
-        min_length=1, max_length=LONGEST_KEY, description="The same request with the same key has the same result."
+        min_length=1,
+        max_length=LONGEST_KEY,
+        description="The same request with the same key has the same result.",
     ),
 ]
 

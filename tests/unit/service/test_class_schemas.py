@@ -137,3 +137,16 @@ def test_no_class_has_the_name_of_a_body() -> None:
     for name, kind in CLASSES.items():
         assert schemas[name]["properties"].keys() == of_one_class(name, kind)["properties"].keys()
         assert not hasattr(models, name) or name == "Features"  # an annotation, without a schema
+
+
+def test_a_play_in_a_path_may_be_a_number() -> None:
+    """Its id in a response is one: a client that follows the schema sends it as it is."""
+    paths = document()["paths"]
+    (play,) = [
+        one
+        for one in paths["/v1/studies/{study}/plays/{play}/why"]["get"]["parameters"]
+        if one["name"] == "play"
+    ]
+    assert is_valid(7, play["schema"])
+    assert is_valid("Monday", play["schema"])
+    assert not is_valid("", play["schema"])

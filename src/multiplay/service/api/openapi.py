@@ -53,7 +53,7 @@ PLAY = {
     "name": "play",
     "in": "path",
     "required": True,
-    "schema": {"type": "string", "minLength": 1},
+    "schema": {"type": ["integer", "string"], "minLength": 1},
     "description": "The id of the play, or its key. A text of digits is an id if such a play "
     "exists, and otherwise a key.",
 }

@@ -38,7 +38,7 @@ from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
 
 PAPER = Transport([1, 4, 5], [4, 6])
-FEW = [Budget(2, [1, 1, 1, 1]), Assignment(3), Explicit([[0, 3, 1], [2, 2, 1], [5, 0, 1]], "max")]
+FEW = [Budget(2, [1, 1, 1, 1]), Assignment(3), Explicit([[0, 3, 1], [2, 2, 1], [5, 0, 1]])]
 BASIS = Budget(1, [1] * 5)
 BILLION = Transport([10**9, 10**9], [10**9, 10**9, 0])
 NO_RNG = np.random.default_rng(0)  # for policies that draw nothing

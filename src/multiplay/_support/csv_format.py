@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from multiplay._support.checks import shortened
@@ -163,7 +164,8 @@ def number_in(text: str, decimal: str) -> float | None:
 
 def _first_lines(text: str) -> str:
     """Return the first lines of a text that are not empty, and complete if there are several."""
-    lines = [line for line in io.StringIO(text[:SAMPLE_SIZE], newline="") if line.strip()]
+    kept = (line for line in io.StringIO(text[:SAMPLE_SIZE], newline="") if line.strip())
+    lines = [*islice(kept, SAMPLE + 1)]
     is_cut = len(text) > SAMPLE_SIZE and len(lines) > 1
     return "".join(lines[: len(lines) - is_cut][:SAMPLE])
 

@@ -233,12 +233,17 @@ class History:
         self.days: dict[int, Day] = {}
         self.truth: dict[int, dict[str, list[float]]] = {}
         self.shown: dict[int, dict[str, int]] = {}
+        self.asked_for: dict[int, tuple[mp.ActionSet | None, dict[str, Any]]] = {}
         self.issued: set[int] = set()
         self.clock = count(1)
         self.saved: int | None = None
 
     def begun(self, actions: mp.ActionSet, policy: mp.Policy, **settings: Any) -> Any:
         return mp.Learner(actions, policy, **settings)
+
+    def status_of(self, id: int) -> str:
+        plays = self.learner.plays().set_index("id")["status"]
+        return str(plays[id])
 
     def now(self) -> float:
         return 3600.0 * next(self.clock)
@@ -260,9 +265,14 @@ class History:
         keys = {event.key: event for event in self.events if isinstance(event, Asked)}
         actions = None if usual and rnd.random() < 0.9 else day.actions(self.sense)
         before = self.fingerprint()
-        if key is not None and key in keys:
-            play = self.learner.ask(actions, key=key, **limits.options())
-            assert (play.id, play.key, play.plan) == (keys[key].id, key, self.shown[play.id])
+        if key is not None and key in keys and self.status_of(keys[key].id) != "cancelled":
+            id, (then, options) = keys[key].id, self.asked_for[keys[key].id]
+            play = self.learner.ask(then, key=key, **options)
+            assert (play.id, play.key, play.plan) == (id, key, self.shown[id])
+            assert play.repeated
+            if options != limits.options():
+                with pytest.raises(mp.InvalidInput):
+                    self.learner.ask(then, key=key, **limits.options())
             assert self.fingerprint() == before
             return
         try:
@@ -286,6 +296,7 @@ class History:
         most = dict(zip(names, n, strict=True))
         assert all(abs(most[name] - x[name] - rest[name]) < 1e-9 for name in x)
         self.days[play.id], self.shown[play.id] = day, play.plan
+        self.asked_for[play.id] = actions, limits.options()
         self.truth[play.id] = {i: [self.loss(rnd, i) for _ in range(a)] for i, a in plan.items()}
         self.events.append(Asked(play.id, key, when, plan, penalty, x, rest, most))
         self.compare()

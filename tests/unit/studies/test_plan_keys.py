@@ -357,7 +357,7 @@ def test_the_page_plans_a_day_again(tmp_path: Path) -> None:
         assert other.status_code == 422
         assert "planned on" in other.text
         assert f"without {LANE}".replace(">", "&gt;") in other.text
-        assert "use “Plan this day again”" in other.text
+        assert "use the second button below" in other.text
         assert "replace=" not in other.text
         made = place.post("/studies/lanes/ask", replace="yes", **closed)
         assert made.headers["location"] == "/studies/lanes?done=asked&play=2"

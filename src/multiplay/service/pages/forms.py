@@ -75,7 +75,7 @@ REPLACED_HINTS = {
     r"\boutside=": "Correct the number.",
     r"\bmissing=": f"Write {MISSING} for each unit that was not reported.",
     r"\bgive a list\b": "Write one number for each unit, separated by spaces.",
-    r"\breplace=": "To make a new plan of this date, use “Plan this day again”.",
+    r"\breplace=": "To make a new plan of this date, use the second button below.",
     r"\bretract\(": "Retract its report first, if it was wrong.",
     r"\blearn\(": "",
     r"\bask\(": "Choose a pending play.",

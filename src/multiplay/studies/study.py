@@ -204,8 +204,12 @@ class Study(SyncedState, HasPanel):
         """
         place = store_at(store)
         study = cls(name, place, place.open(name), actions, policy, by)
-        with study._current():
-            return study
+        try:
+            with study._current():
+                return study
+        except BaseException:  # it may have been renamed since
+            study.disconnect()
+            raise
 
     @classmethod
     def list(cls, *, store: Place = PLACE) -> Names:

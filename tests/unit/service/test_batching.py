@@ -545,7 +545,8 @@ def test_a_study_that_is_used_keeps_its_connection(shared: str, postgresql: Serv
         assert (await busy).id == 1
 
     at_once(few, act)
-    assert mp.Study.open("lanes", store=shared).asked == 1
+    with mp.Study.open("lanes", store=shared) as study:
+        assert study.asked == 1
 
 
 # ------------------------------------------------------------ names without an answer

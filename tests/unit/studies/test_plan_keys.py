@@ -10,7 +10,7 @@ from asgi import client_of
 from page_client import browsing
 from refusal import refused
 from serving import connected, serving
-from trucks import STORES, costs, euros, new_study, plans, store_of
+from trucks import STORES, costs, euros, new_study, plans, store_of, verified
 
 import multiplay as mp
 from multiplay._support.dates import day_name, day_names
@@ -108,7 +108,7 @@ def test_a_plan_is_made_again_in_one_entry(study: Any) -> None:
     assert (caught.value.argument, caught.value.got) == ("key", f"'{DAY}', whose plan was told")
     assert study.arms()["seen"].sum() == 5
     if isinstance(study, mp.Study):
-        assert study.verify() == mp.Study.open("lanes", store=study.store).verify()
+        assert study.verify() == verified(study)
         assert study.verify().ok
 
 

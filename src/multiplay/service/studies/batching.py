@@ -225,6 +225,7 @@ class RequestBatcher:
         done += reading
         deleted = [job for job in done if is_deleted(job.error) and not job.is_second_try]
         if any(is_deleted(job.error) for job in done):
+            study.disconnect()
             self._study = None
         if not (was_open and deleted):
             return done

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ YEAR_LAST = re.compile(
     re.IGNORECASE,
 )
 DAY = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}")  # a date alone
+RECENT = 256  # texts whose days are remembered: a verb reads its key several times
 CENTURY = 2000  # of years with two digits
 
 
@@ -125,6 +127,7 @@ def moment_of(text: str) -> datetime | None:
     return None
 
 
+@lru_cache(RECENT)
 def day_name(text: str) -> str:
     """Return a text that is a date as 2026-11-18, and any other text as it is.
 
@@ -141,19 +144,20 @@ def day_name(text: str) -> str:
     return text if when is None else when.date().isoformat()
 
 
-def day_names(text: str) -> list[str]:
+@lru_cache(RECENT)
+def day_names(text: str) -> tuple[str, ...]:
     """Return the name of a day, then its other spellings, which older keys may have.
 
     Examples
     --------
     >>> day_names("2026-11-08"), day_names("Monday")
-    (['2026-11-08', '08.11.2026', '8.11.2026'], ['Monday'])
+    (('2026-11-08', '08.11.2026', '8.11.2026'), ('Monday',))
     """
     name = day_name(text)
     found = [name]
     if DAY.fullmatch(name) is not None and (when := moment_of(name)) is not None:
         found += [f"{when:%d.%m.%Y}", f"{when.day}.{when.month}.{when.year}"]
-    return [*dict.fromkeys([*found, text])]
+    return (*dict.fromkeys([*found, text]),)
 
 
 def _zone(text: str | None) -> timezone | None:

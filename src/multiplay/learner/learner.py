@@ -22,7 +22,7 @@ import numpy as np
 
 from multiplay._support.atomic_files import as_path, remove_stale_drafts
 from multiplay._support.checks import is_integer, true_or_false
-from multiplay._support.dates import day_names
+from multiplay._support.dates import day_name
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions import ActionSet, Rule
@@ -857,7 +857,7 @@ class Learner(Queries, HasPanel):
         return int(id), line
 
     def _id_of(self, key: str) -> int | None:
-        return next((self.log.keys[one] for one in day_names(key) if one in self.log.keys), None)
+        return self.log.keys.get(day_name(key))
 
     def _line(self, id: Any) -> int:
         line = self.log.line(id) if is_integer(id) else None

@@ -29,7 +29,7 @@ class PlanRequest(NamedTuple):
         The values of the features, as text.
     baseline : dict or None
         The plan that was given for the allowance, if one was.
-    ahead : list of str
+    ahead : tuple of str
         The digests of the sets of the plays after it.
     """
 
@@ -37,7 +37,7 @@ class PlanRequest(NamedTuple):
     limits: Mapping[str, Any] = MappingProxyType({})
     features: str = ""
     baseline: Mapping[str, int] | None = None
-    ahead: Sequence[str] = ()
+    ahead: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -49,12 +49,18 @@ class PlanRequest(NamedTuple):
         ahead: Sequence[str],
     ) -> PlanRequest:
         """Return a request in the form in which equal requests are equal."""
+        if not (actions or any(limits.values()) or features or baseline or ahead):
+            return NO_REQUEST  # one object: a learner keeps one for each play
         given = {name: value for name, value in limits.items() if value}
         if "exclude" in given:
             given["exclude"] = sorted({*given["exclude"]})
         values = json.dumps(features, sort_keys=True) if features else ""
         units = None if baseline is None else {arm: k for arm, k in baseline.items() if k}
-        return cls(actions, given, values, units, list(ahead))
+        return cls(actions, given, values, units, tuple(ahead))
+
+    def plain(self) -> list[Any]:
+        """Return the request as plain data."""
+        return [self.actions, dict(self.limits), self.features, self.baseline, [*self.ahead]]
 
     def __str__(self) -> str:
         """Return the request in words.
@@ -113,6 +119,9 @@ class PlanRequest(NamedTuple):
         hint = f"Use {again if status == PENDING else ''}a different key for a different request."
         expected = f"the request of {key!r}, planned on {planned}: {then}"
         return Conflict("key", expected, now, hint)
+
+
+NO_REQUEST = PlanRequest()  # the usual set without limits
 
 
 def checked_replace(key: str | None, replace: Any) -> tuple[str | None, bool]:

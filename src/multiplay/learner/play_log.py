@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multiplay._support.dates import day_name
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import CANCELLED, EXTERNAL, NEVER, PENDING, TOLD
 from multiplay.types import Arrays, FloatArray
@@ -35,7 +36,7 @@ class PlayLog:
     unmet : dict
         The names in a plan that are not arms, by line: those of units that cannot be served.
     keys : dict
-        The id of the last play of each key.
+        The id of the last play of each key, in which a date is as 2026-11-18.
     key_of, plans, requests : dict
         The key of each play that has one, its plan, and what it was asked for, by id.
     truncated : dict
@@ -97,7 +98,7 @@ class PlayLog:
 
     def name(self, id: int, key: str, plan: dict[str, int], request: PlanRequest | None) -> None:
         """Give a play its key, with its plan and what it was asked for."""
-        self.keys[key], self.key_of[id], self.plans[id] = id, key, plan
+        self.keys[day_name(key)], self.key_of[id], self.plans[id] = id, key, plan
         if request is not None:
             self.requests[id] = request
 
@@ -153,7 +154,7 @@ class PlayLog:
             "arms": [list(names) for names in different],
             "unmet": [[line, list(names)] for line, names in self.unmet.items()],
             "keys": [[key, id, self.plans[id]] for id, key in self.key_of.items()],
-            "requests": [[id, *request] for id, request in self.requests.items()],
+            "requests": [[id, *request.plain()] for id, request in self.requests.items()],
             "hurried": sorted(self.truncated),
             "gaps": [gap for _, gap in sorted(self.truncated.items())],
         }, arrays
@@ -168,7 +169,10 @@ class PlayLog:
         log.arms = [different[number] for number in arrays["arms"]]
         log._tuples = {names: names for names in different}
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
-        requests = {id: PlanRequest(*rest) for id, *rest in header.get("requests", ())}
+        requests = {
+            id: PlanRequest(*rest)._replace(ahead=tuple(ahead))
+            for id, *rest, ahead in header.get("requests", ())
+        }
         for key, id, plan in header["keys"]:
             log.name(id, key, plan, requests.get(id))
         log.truncated = truncated_of(header)

@@ -64,7 +64,7 @@ def _is_day_first(argument: str, texts: Iterable[str]) -> bool:
 
 def _seconds(value: Any, day_first: bool) -> float | None:
     if isinstance(value, str):
-        return _of_text(value.strip(), day_first)
+        value = _moment(value.strip(), day_first)
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -72,16 +72,6 @@ def _seconds(value: Any, day_first: bool) -> float | None:
     if not isinstance(value, datetime) or value != value:  # NaT is a datetime
         return None
     return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
-
-
-def _of_text(text: str, day_first: bool) -> float | None:
-    when = _moment(text, day_first)
-    if when is None:
-        return None
-    try:
-        return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
-    except OverflowError:
-        return None
 
 
 def _moment(text: str, day_first: bool) -> datetime | None:

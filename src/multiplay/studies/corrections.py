@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from multiplay._support.dates import day_names
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner.engine import Losses, is_key
 from multiplay.learner.plays import CANCELLED, AnyPlay, PendingState
@@ -34,8 +33,7 @@ class Target(NamedTuple):
     def of(cls, journal: Journal, play: AnyPlay) -> Target:
         """Return the play of an id or a key, or the external plan or table of a key."""
         if isinstance(play, str) and is_key(play):
-            wanted = [(kind, name) for name in day_names(play) for kind in (LEARN, TABLE)]
-            external = next(iter(journal.find_all(wanted)), None)
+            external = play_history.keyed(journal, (LEARN, TABLE), play)
             if external is not None and not _is_carried_out(journal, play):
                 found = corrections(journal, journal.head().number + 1)
                 own = [entry for entry in found if entry.record.header[OF] == external.number]
@@ -160,7 +158,4 @@ class Target(NamedTuple):
 def _is_carried_out(journal: Journal, key: str) -> bool:
     """Return whether there is a play with this key that was not cancelled."""
     id = play_history.id_of(journal, key)
-    if id is None:
-        return False
-    end = play_history.pair_of(journal.of_play(id))[1]
-    return play_history.status_of(end) != CANCELLED
+    return id is not None and play_history.status(journal, id) != CANCELLED

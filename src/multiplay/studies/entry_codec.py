@@ -417,6 +417,11 @@ def request_of(entry: Entry) -> str | None:
     return mark.get(ID) if isinstance(mark, dict) else mark  # version 0.9 marked it with the id
 
 
+def is_of(entry: Entry, request: Request | None) -> bool:
+    """Return whether a request wrote an entry that has the key of a caller."""
+    return request is not None and request_of(entry) == request.id
+
+
 def request_keys(verb: str, id: str) -> list[tuple[str, str]]:
     """Return the kinds and keys of the entries that a request may have written."""
     return [*((kind, REQUEST + id) for kind in KINDS[verb]), (REQUESTED, f"{REQUEST}{verb}:{id}")]
@@ -667,7 +672,7 @@ def receipt_of(known: Entry, repeated: bool) -> Receipt:
 
 def repeated_receipt(known: Entry, request: Request | None) -> Receipt:
     """Return the receipt of an entry again; for the request that wrote it, the identical one."""
-    return receipt_of(known, request is None or request_of(known) != request.id)
+    return receipt_of(known, not is_of(known, request))
 
 
 def key_again(key: str, times: int = 1) -> str:

@@ -124,6 +124,12 @@ def replacements(journal: Journal, pending: Iterable[Entry]) -> dict[int, Entry]
     return {keys[entry.labels.key or ""]: entry for entry in found}
 
 
+def keyed(journal: Journal, kinds: Iterable[str], key: str) -> Entry | None:
+    """Return the entry of one of these kinds with a key, in any spelling of a date; or None."""
+    wanted = [(kind, name) for name in day_names(key) for kind in kinds]
+    return next(iter(journal.find_all(wanted)), None)
+
+
 def last_asked(journal: Journal, key: str) -> Entry | None:
     """Return the entry of the last play with a key; None if there is none."""
     names, times = [*day_names(key), entry_codec.key_again(key)], 1
@@ -394,6 +400,11 @@ def status_of(end: Entry | None) -> str:
     if end is None or end.labels.kind == RETRACT:
         return PENDING
     return CANCELLED if end.labels.kind in (CANCEL, ASK) else TOLD
+
+
+def status(journal: Journal, id: int) -> str:
+    """Return the status of the play of an id."""
+    return status_of(pair_of(about(journal, id))[1])
 
 
 def _is_open(end: Entry | None) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 
 from multiplay._support.atomic_files import as_path
 from multiplay._support.checks import is_integer, true_or_false
-from multiplay._support.dates import day_names
 from multiplay._support.deadline import checked_limit
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import number_or_nan
@@ -382,8 +381,7 @@ class Study(SyncedState, HasPanel):
             if key is not None and known is not None:
                 request = replica.plan_request(round_set, stored_set, base, given_sets(ahead))
                 if not self._is_free(replica, key, known, request, replace):
-                    own = None if self._request is None else self._request.id
-                    if own is not None and own == entry_codec.request_of(known):
+                    if entry_codec.is_of(known, self._request):
                         return cast(PendingPlay, self._result(replica, known))
                     return self._again(replica, known).again()
             sets = engine.promises.checked_ahead(engine.state, ahead)
@@ -953,7 +951,7 @@ class Study(SyncedState, HasPanel):
             Calls the verb of this study.
         """
         with self._turn() as replica:
-            known = self._entry_of(replica, verb, request.id)
+            known = self._entry_of(replica, verb, request)
             if known is not None:
                 entry_codec.check_same_request(known, request)
                 return cast(T, self._result(replica, known))
@@ -970,16 +968,12 @@ class Study(SyncedState, HasPanel):
 
     def _known(self, key: str | None, *kinds: str) -> Entry | None:
         """Return the entry of a key that was used before."""
-        if key is None:
-            return None
-        wanted = [(kind, one) for one in day_names(checked_key(key)) for kind in kinds]
-        return next(iter(self._journal.find_all(wanted)), None)
+        return None if key is None else play_history.keyed(self._journal, kinds, checked_key(key))
 
     def _status(self, asked: Entry) -> str:
         """Return the status of the play of an entry."""
         assert asked.labels.play is not None
-        about = play_history.about(self._journal, asked.labels.play)
-        return play_history.status_of(play_history.pair_of(about)[1])
+        return play_history.status(self._journal, asked.labels.play)
 
     def _is_free(
         self, replica: Replica, key: str, known: Entry, request: PlanRequest, replace: bool
@@ -991,13 +985,13 @@ class Study(SyncedState, HasPanel):
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self._journal, key)
 
-    def _entry_of(self, replica: Replica, verb: str, request: str) -> Entry | None:
+    def _entry_of(self, replica: Replica, verb: str, request: Request) -> Entry | None:
         """Return the entry that a request wrote before."""
-        for number in replica.numbers_of(verb, request):
+        for number in replica.numbers_of(verb, request.id):
             entry = next(self._journal.entries(number))
-            if entry_codec.request_of(entry) == request:
+            if entry_codec.is_of(entry, request):
                 return entry
-        wanted = entry_codec.request_keys(verb, request)
+        wanted = entry_codec.request_keys(verb, request.id)
         if self._foreseen.issuperset(wanted):
             return None
         return next(iter(self._journal.find_all(wanted)), None)

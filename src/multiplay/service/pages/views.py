@@ -366,9 +366,8 @@ def pending_rows(
     rows = []
     for play in plays[:MOST_PENDING]:
         about = journal.of_play(play.id)
-        if (
-            about and play_history.status_of(play_history.pair_of(about)[1]) == PENDING
-        ):  # otherwise it was told since
+        end = play_history.pair_of(about)[1] if about else None
+        if about and play_history.status_of(end) == PENDING:  # otherwise it was told since
             rows.append(_pending_row(play, about, now, words))
     return PendingPlayRows(rows, len(plays) - min(len(plays), MOST_PENDING))
 

@@ -203,7 +203,9 @@ def test_a_key_that_cannot_be_confirmed_changes_nothing(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the turn of its request fails, and each request gets a turn of its own."""
+    monkeypatch.setattr(batching, "LONGEST_TURN", TIME_LIMIT)
     made = keys.create(store, "play")
+    started, both_wait = threading.Event(), threading.Event()
     errors: list[Exception] = [mp.StoreError("store", "it is not available", "Retry.")]
     errors += [Unauthenticated("key", "a valid API key", "none", "Use another one.")]
 
@@ -211,14 +213,26 @@ def test_a_key_that_cannot_be_confirmed_changes_nothing(
         if caller != ANONYMOUS:
             raise errors.pop(0)
 
+    def begin_turn(study: mp.Study) -> None:
+        started.set()
+        assert both_wait.wait(TIME_LIMIT)
+
     def fail(study: mp.Study) -> None:
         raise ZeroDivisionError
 
     async def act(manager: StudyManager) -> Any:
         caller = await manager.caller(made.token)
         monkeypatch.setattr(Authenticator, "confirm", confirm)
+        first = asyncio.ensure_future(manager.write("lanes", ANONYMOUS, "ask", begin_turn))
+        while not started.is_set():
+            await asyncio.sleep(0.001)
         failing = manager.write("lanes", ANONYMOUS, "ask", fail)
-        return await asyncio.gather(ask(manager, caller), failing, return_exceptions=True)
+        both = asyncio.gather(ask(manager, caller), failing, return_exceptions=True)
+        while len(manager._batcher("lanes")._writing) < 2:
+            await asyncio.sleep(0.001)
+        both_wait.set()
+        await first
+        return await both
 
     refused, failed = at_once(store, act)
     assert isinstance(refused, Unauthenticated)
@@ -552,7 +566,11 @@ def test_a_study_that_is_used_keeps_its_connection(shared: str, postgresql: Serv
 # ------------------------------------------------------------ names without an answer
 
 STUDY = "/v1/studies/lanes"
-NEW = {"name": "new", "actions": {"type": "Budget", "total": 1, "caps": [1, 1]}, "losses": [0, 1]}
+NEW = {
+    "name": "new",
+    "actions": {"type": "Budget", "total": 1, "caps": [1, 1]},
+    "loss_range": [0, 1],
+}
 CHANGES: dict[str, tuple[str, str, Any, int, list[str]]] = {
     "create": ("POST", "/v1/studies", NEW, 201, ["lanes", "new", "old"]),
     "create with a key": ("POST", "/v1/studies", NEW | {"key": "a"}, 201, ["lanes", "new", "old"]),
@@ -585,7 +603,7 @@ def test_a_change_of_names_without_an_answer_is_recognised_by_its_key(
         assert first.status_code == status, first.text
         again = client.request(method, path, json=body, headers=given)
         assert (again.status_code, again.content) == (status, first.content)
-    assert mp.Study.list(store=shared) == names
+    assert mp.Study.names(store=shared) == names
 
 
 @pytest.mark.parametrize("change", ["create", "rename", "copy", "delete"])

@@ -21,8 +21,10 @@ from scipy.stats import beta
 from benchmarks.harness import Runner, Section, Target, command
 from multiplay import (
     ActionSet,
+    Baseline,
     BootstrapCTS,
-    Conservative,
+    Changes,
+    Constrained,
     Feedback,
     GenCTS,
     InProportion,
@@ -33,7 +35,7 @@ from multiplay import (
     Transport,
 )
 from multiplay.actions.base import owners, unit_numbers
-from multiplay.policies.conservative import RESTRICTED
+from multiplay.policies.constrained import RESTRICTED
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 SEED, RUNS, BLOCK, DAYS, HISTORY = 33, 2000, 500, 60, 30
@@ -41,7 +43,7 @@ EUROS, SHARE, FREE = 250.0, 0.03, 0.9  # the range; the allowance; a free policy
 PLANS = Transport([5, 6, 7], [6, 7, 5])
 POLICIES: dict[str, Policy] = {
     "BootstrapCTS": BootstrapCTS(),
-    "follow": BootstrapCTS(change="follow"),
+    "follow": BootstrapCTS(memory=Changes()),
     "GenCTS": GenCTS(),
 }
 WALK, DAY, LANE_DAY, DISASTER = 3.0, 15.0, 10.0, 0.03
@@ -127,7 +129,7 @@ def play(case: Case, limited: bool, block: int, trials: int) -> Block:
     prices = means * np.exp(rng.normal(0, 0.25, means.shape))
     rule: Rule = Listed(prices) if case.baseline == "list" else InProportion()
     inner = POLICIES[case.policy]
-    policy = Conservative(inner, rule, SHARE, per=case.per) if limited else inner
+    policy = Constrained(inner, [Baseline(rule, SHARE, per=case.per)]) if limited else inner
     state, streams = policy.start(PLANS, None, trials), Streams.spawn(SEED, block, range(trials))
     costs, free = np.empty((3, trials, DAYS)), np.ones((trials, DAYS), dtype=bool)
     if case.history:
@@ -256,7 +258,7 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
     rows, targets = list[dict[str, Any]](), list[Target]()
     for size, each in ((3, 6), (8, 6), (8, 12)):
         plans = Transport([each] * size, [each] * size)
-        learner = Learner(plans, seed=0, losses=(0, EUROS), baseline=InProportion())
+        learner = Learner(plans, seed=0, loss_range=(0, EUROS), baseline=InProportion())
         rng = np.random.default_rng(SEED)
         means = rng.uniform(40, 160, plans.d)
         taken: dict[bool, list[float]] = {True: [], False: []}

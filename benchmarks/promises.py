@@ -31,7 +31,7 @@ from multiplay import (
     Promise,
     Transport,
 )
-from multiplay.promises.prices import RemainingSet, shadow_prices
+from multiplay.constraints.prices import RemainingSet, shadow_prices
 from multiplay.types import FloatArray, IntArray
 
 SEED, MONTHS, DAYS, PAST, EUROS = 2034, 60, 30, 20, 250.0
@@ -134,7 +134,7 @@ def live(seed: int, promises: int, known: bool, method: str) -> Lived | None:
         return None
     rng, names = np.random.default_rng([SEED, seed, 1]), made.sets[0].names
     policy: Policy = FollowTheLeader() if known else BootstrapCTS()
-    learner = Learner(made.sets[0], policy, seed, losses=(0, EUROS), changing=True)
+    learner = Learner(made.sets[0], policy, seed=seed, loss_range=(0, EUROS), varying_set=True)
     if known:
         rounds = np.repeat(np.arange(BILLS), len(names)).tolist()
         losses = np.tile(made.means, BILLS).tolist()
@@ -258,7 +258,7 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
             low = sum(float(one.argmin(amounts) @ amounts) for one in sets)
             by_arm = dict(zip(sets[0].names, amounts.tolist(), strict=True))
             made.append(AtMost(2.2 * low, by_arm, plays=DAYS, name=f"promise {k}"))
-        settings: dict[str, Any] = {"losses": (0, EUROS), "changing": True, "promises": made}
+        settings: dict[str, Any] = {"loss_range": (0, EUROS), "varying_set": True, "promises": made}
         learner, means = Learner(sets[0], seed=0, **settings), rng.uniform(40, 160, d)
         taken = list[float]()
         for t in range(trials or 5):

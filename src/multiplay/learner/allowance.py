@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from multiplay._support.checks import shortened
+from multiplay._support.hints import LEARNER, Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import Rule
-from multiplay.errors import InvalidInput
-from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.round_set import RoundSet, action_of
-from multiplay.policies import Play
-from multiplay.policies.allowance import (
+from multiplay.constraints.baseline import (
     WEEK,
+    Allowed,
     Margin,
     baseline_plan,
     beliefs_of,
     check_allowance,
-    check_limits,
-    safe_plans,
     z_of,
 )
-from multiplay.random import Streams
+from multiplay.errors import InvalidInput
+from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.round_set import RoundSet, action_of
+from multiplay.policies import Play
+from multiplay.policies.wrapped import check_limits
 from multiplay.types import Arrays, FloatArray, IntArray
 
 EACH_DAY = "each day"
 SHARE, SURE = 0.03, 0.99  # by default
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
+BY_RULE, BY_DAY = Option("baseline", "InProportion()"), Option("baseline", "'each day'")
 PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
 
 
@@ -67,7 +68,7 @@ class Allowance(NamedTuple):
     --------
     >>> from multiplay import Budget, InProportion, Learner
     >>> plans = Budget(20, [20, 20], names=["air", "sea"])
-    >>> learner = Learner(plans, losses=(0, 100), baseline=InProportion(), allowance=0.1)
+    >>> learner = Learner(plans, loss_range=(0, 100), baseline=InProportion(), allowance=0.1)
     >>> for day in range(9):
     ...     play = learner.ask()
     ...     costs = {"air": [80.0] * play.plan["air"], "sea": [20.0] * play.plan["sea"]}
@@ -79,11 +80,11 @@ class Allowance(NamedTuple):
     (9, True)
     """
 
-    spent: float
-    left: float
-    sure_of: float
-    days: int
-    restricted: int
+    spent: Annotated[float, "What plays are expected to cost more than the baseline."]
+    left: Annotated[float, "What they may cost more from now on."]
+    sure_of: Annotated[float, "The part of it that is certain."]
+    days: Annotated[int, "The number of plays."]
+    restricted: Annotated[int, "The number of plays that the allowance changed."]
 
 
 class AllowanceSettings(NamedTuple):
@@ -105,8 +106,9 @@ class AllowanceSettings(NamedTuple):
             }
             argument = next((name for name, given in changed.items() if given), None)
             if argument is not None:
-                got, hint = "no baseline", "Use baseline=InProportion(), for example."
-                raise InvalidInput("baseline", f"a rule, because {argument} is given", got, hint)
+                expected = f"a rule, because {argument} is given"
+                hint: str = Hint("Use {}, for example.", BY_RULE)
+                raise InvalidInput("baseline", expected, "no baseline", hint)
             return None
         if not isinstance(baseline, Rule) and not (
             isinstance(baseline, str) and baseline == EACH_DAY
@@ -200,11 +202,11 @@ class AllowanceState:
         if state.features is not None:
             expected = "no features, because an allowance compares means that do not depend on them"
             raise InvalidInput("features", expected, "features", "Leave out the baseline.")
-        check_limits(state.policy, state.usual.actions, state.arms.arrays)
-        argument, low = state.ranges.argument, state.ranges.origin
+        check_limits(state.policy, state.usual.actions, state.has_index)
+        low = state.ranges.origin
         if low < 0:
             expected, got = "0 or more, because an allowance is a share", f"a range from {low:g}"
-            raise InvalidInput(argument, expected, got, "Leave out the baseline.")
+            raise InvalidInput("loss_range", expected, got, "Leave out the baseline.")
         if isinstance(self.settings.baseline, Rule):
             baseline_plan(self.settings.baseline, state.usual.actions)
 
@@ -215,36 +217,28 @@ class AllowanceState:
         rule = self.settings.baseline
         if isinstance(rule, Rule):
             if given is not None:
-                hint = "Leave it out, or create the learner with baseline='each day'."
+                hint = Hint("Leave it out, or create the {} with {}.", LEARNER, BY_DAY)
                 expected = f"no plan, because the learner has a rule: {rule.text}"
                 raise InvalidInput("baseline", expected, shortened(repr(given)), hint)
             return baseline_plan(rule, round_set.actions)
         if given is None:
-            hint = "Use ask(baseline={...}), because the learner has baseline='each day'."
+            own = Option("baseline", "{...}", "ask({})")
+            hint = Hint("Use {}, because the {} has {}.", own, LEARNER, BY_DAY)
             raise InvalidInput("baseline", "the plan that you would use", "nothing", hint)
         return action_of("baseline", given, round_set.actions)
 
-    def limited(
-        self, state: PolicyState, round_set: RoundSet, play: Play, when: float, rng: Streams
-    ) -> Play:
-        """Return a play of the policy within the allowance; its memo has the baseline.
-
-        ``rng`` are the random numbers before the policy drew some: its index is drawn with the
-        same ones, where it is needed.
-        """
-        actions, period = round_set.actions, self._period(when)
-        places, (baseline,) = state.arms.places(actions.names), play.memo[FOUND]
-        margin = self._margin(state, round_set, places, baseline, period)
-
-        def costs() -> FloatArray:
-            index = state.policy.index(actions, state.arms.cut(places), rng)
-            assert index is not None  # see check
-            return state.ranges.scale * actions.costs_of(index)
-
+    def term(self, state: PolicyState, round_set: RoundSet, plan: IntArray, when: float) -> Allowed:
+        """Return the allowance as a constraint of a round; ``plan`` is that of the baseline."""
+        actions = round_set.actions
+        places = state.arms.places(actions.names)
+        margin = self._margin(state, round_set, places, plan, self._period(when))
         known = round_set.certain_of if actions.has_known else None
-        found = safe_plans(actions, costs, play.action, play.memo[FOUND], margin, known)
-        memo = {WANTED: play.action, ETA: found.eta, PERIOD: np.array([period])}
-        return Play(found.action, play.memo | memo, play.cache)
+        return Allowed(plan[None], margin, known, state.ranges.scale)
+
+    def memo(self, term: Allowed, when: float) -> Arrays:
+        """Return what is remembered of a play."""
+        period = np.array([self._period(when)])
+        return {FOUND: term.baseline, WANTED: term.wanted, ETA: term.eta, PERIOD: period}
 
     def _margin(
         self,
@@ -375,3 +369,10 @@ def beliefs(state: PolicyState, per: str | None) -> tuple[FloatArray, FloatArray
 def is_restricted(play: Play) -> bool:
     """Return whether the allowance changed a play."""
     return WANTED in play.memo and bool((play.memo[WANTED] != play.action).any())
+
+
+def breaks_promise(play: Play) -> bool:
+    """Return whether the baseline was needed, and not played: it breaks a promise."""
+    if ETA not in play.memo or not np.isinf(play.memo[ETA]).any():
+        return False
+    return bool((play.memo[FOUND] != play.action).any())

@@ -7,56 +7,37 @@ from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_list, shortened
+from multiplay._support.hints import LEARNER, Hint, Option, Verb
 from multiplay._support.patterns import matches
 from multiplay._support.serialization import pack, set_digest
 from multiplay._support.suggestions import suggestion
 from multiplay._support.words import money_text
 from multiplay.actions import ActionSet
-from multiplay.beliefs.features import played_rows
+from multiplay.constraints.prices import OVER, Prices, RemainingSet, best_plan, overshot, paid_for
+from multiplay.constraints.promise import Promise, promise_of
+from multiplay.constraints.promised import MOST_PAST, Promised, Promises, RemainingPeriod
+from multiplay.constraints.reserve import PROBABLE, LikelyReserve, ThriftyPlans, used_by
+from multiplay.constraints.terms import FAR
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import NO_LIMITS, RoundSet, check_storable
-from multiplay.policies import FeatureCTS, Play, Policy
-from multiplay.policies.featurects import rows_of
-from multiplay.policies.wrapped import has_index
-from multiplay.promises.prices import (
-    OVER,
-    Prices,
-    RemainingSet,
-    averaged_prices,
-    best_plan,
-    overshot,
-    paid_for,
-    shadow_prices,
-)
-from multiplay.promises.promise import Promise, promise_of
-from multiplay.promises.reserve import (
-    PROBABLE,
-    LikelyReserve,
-    Reserve,
-    ThriftyPlans,
-    decide,
-    decide_likely,
-    used_by,
-)
+from multiplay.policies import Play
 from multiplay.random import PRICE, Streams
-from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 NUMBERS, PRICES, HELD, CHOSEN = "promises", "prices", "held", "list"  # in the memo of a play
-MOST_PAST = 40  # sets of past plays that stand for unknown ones
-LEAST_DRAWS = 20  # of the costs of plays on unknown sets
 MOST_KNOWN = 500  # sets whose plans, amounts and digests are kept
-FAR = 10.0  # of the range of losses: what an arm that must be seen costs less
 SPREADS = 1.96  # standard deviations of an interval of 95 %
+SOFT = Option("hard", "False")
 
 
 class PromiseReport(NamedTuple):
@@ -98,7 +79,8 @@ class PromiseReport(NamedTuple):
     --------
     >>> from multiplay import AtMost, Budget, Learner
     >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
-    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), losses=(0, 9), promises=[co2])
+    >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+    >>> learner = Learner(plans, loss_range=(0, 9), promises=[co2])
     >>> (report,) = learner.promise_reports()
     >>> report.kind, report.limit, report.used, report.left_plays
     ('at most', 100, 0.0, 5)
@@ -106,22 +88,22 @@ class PromiseReport(NamedTuple):
 
     name: str
     limit: float
-    used: float
+    used: Annotated[float, "What the plays have used so far, pending ones as planned."]
     expected_end: float
     low: float
     high: float
-    price: float
-    holds: str
+    price: Annotated[float, "What a unit of it is worth; negative for `at least`."]
+    holds: Annotated[str, "`sure`, `likely`, `no longer sure`, or `no: at best` and the amount."]
     left_plays: int
-    kind: str
+    kind: Annotated[str, Literal["at most", "at least"]]
     until: str | None
     plays: int
     hard: bool
-    external: float
+    external: Annotated[float, "The part of `used` that external plans have used."]
 
 
 @dataclass
-class Kept:
+class ActivePromise:
     """A promise and the units that count for it, of all arms ever seen."""
 
     number: int
@@ -153,41 +135,60 @@ class Kept:
         return max(self.promise.plays - self.plays, 0)
 
 
-class Month(NamedTuple):
-    """What the remaining plays may use, for the promises that count.
+class PromisedPlay(NamedTuple):
+    """The promises that count for a play.
 
     Attributes
     ----------
-    kept : list of Kept
+    kept : list of ActivePromise
         The promises.
-    sets : list of RemainingSet
-        The sets of the remaining plays, those of ``today`` and ``ahead`` first.
-    rest : array of shape (promises,)
-        What is left of each, with the sign of an upper limit.
-    known : int
-        The number of sets that are known.
-    reserve : Reserve or LikelyReserve
-        The thrifty plans of all these plays, or what they probably need.
-    first : ThriftyPlans or None
-        Those of the first one.
-    unknown : array of shape (promises,)
-        The number of plays whose sets are not known.
+    period : RemainingPeriod
+        What this play and those after it may use.
+    prices : array of shape (promises,)
+        The shadow prices.
+    before : array of integers or None
+        The list of the last play, if it is of these promises and plays.
     """
 
-    kept: list[Kept]
-    sets: list[RemainingSet]
-    rest: FloatArray
-    known: int
-    reserve: Reserve | LikelyReserve
-    first: ThriftyPlans | None
-    unknown: IntArray
+    kept: list[ActivePromise]
+    period: RemainingPeriod
+    prices: FloatArray
+    before: IntArray | None
 
-    @property
-    def prices(self) -> Prices:
-        """The shadow prices."""
-        if isinstance(self.reserve, Reserve):
-            return shadow_prices(self.sets, self.rest)
-        return averaged_prices(self.sets, self.rest, self.reserve.deviation(self.rest))
+    def term(self, round_set: RoundSet) -> Promised:
+        """Return the promises as a constraint of the round."""
+        dearest = float(np.abs(round_set.bounds).max())
+        return Promised(
+            [(self.period.today(self.before), self.prices)], dearest, round_set.ranges.scale
+        )
+
+    def memo(self, term: Promised | None = None, plan: IntArray | None = None) -> Arrays:
+        """Return what is remembered of a play; without a term, prices alone changed the plan."""
+        held, chosen = False, np.zeros(0, dtype=np.int64)
+        if term is not None and plan is not None:
+            (made,) = term.final(plan)
+            held, chosen = made.held, made.chosen.astype(np.int64)
+        return {
+            NUMBERS: np.array([[one.number for one in self.kept]]),
+            PRICES: self.prices[None],
+            HELD: np.array([[held]]),
+            CHOSEN: chosen[None],
+        }
+
+    def priced(
+        self, state: PolicyState, round_set: RoundSet, label: str, until: float
+    ) -> tuple[Play, bool]:
+        """Return the play of a policy without an index, on the set with prices.
+
+        With it, whether it is truncated.
+        """
+        paid = paid_for(self.period.sets[0].amounts, self.prices) / state.ranges.scale
+        arrays = state.arms.cut(state.begin_round(round_set))
+        with deadline.before(until) as limit:
+            play = state.policy.choose(_shifted(round_set.actions, paid), arrays, state.rng)
+        made = Play(play.action, play.memo | self.memo(), play.cache)
+        state.check(round_set, made, label)
+        return made, limit.truncated
 
 
 class PromiseBook:
@@ -218,7 +219,7 @@ class PromiseBook:
 
     def __init__(self, initial: Iterable[Promise] = ()) -> None:
         self.initial = tuple(initial)
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, ActivePromise] = {}
         self.made = 0
         self.past: list[ActionSet] = []
         self.ahead: tuple[ActionSet, ...] = ()
@@ -248,7 +249,8 @@ class PromiseBook:
             if pattern not in state.arms.index and not any(
                 "*" in pattern and matches(pattern, name) for name in state.arms.names
             ):
-                hint = "Check the spelling, or use changing=True for arms to come."
+                to_come = Option("varying_set", "True")
+                hint = Hint("Check the spelling, or use {} for arms to come.", to_come)
                 hint += suggestion(pattern, state.arms.names)
                 expected = f"names or patterns of arms, such as {state.arms.names[0]!r}"
                 raise InvalidInput("of", expected, repr(pattern), hint)
@@ -256,7 +258,7 @@ class PromiseBook:
 
     def _check_policy(self, state: PolicyState, promise: Promise) -> None:
         policy = state.policy
-        if _plays_best(state):
+        if state.has_index:
             return
         if promise.hard:
             raise InvalidInput(
@@ -264,7 +266,7 @@ class PromiseBook:
                 f"hard=False for {type(policy).__name__}, whose plans are not the best for one "
                 "vector of costs",
                 f"{promise.name!r} with hard=True",
-                "Write hard=False: then its price is used. Or use BootstrapCTS or GenCTS.",
+                Hint("Write {}: then its price is used. Or use BootstrapCTS or GenCTS.", SOFT),
             )
         if not policy.changing:
             expected = "a policy for changing sets, because prices change them"
@@ -275,7 +277,7 @@ class PromiseBook:
         if not actions.affine:
             expected = "a set whose costs are sums over units, or known"
             raise InvalidInput(argument, expected, f"{actions!r}", "Leave out the promises.")
-        if actions.has_known and not _plays_best(state):
+        if actions.has_known and not state.has_index:
             expected = f"a set without known costs for {type(state.policy).__name__} and promises"
             raise InvalidInput(argument, expected, f"{actions!r}", "Use BootstrapCTS or GenCTS.")
 
@@ -285,13 +287,13 @@ class PromiseBook:
             known = dict[bytes, ActionSet]()
             self.past = [known.setdefault(self.digest(one), one) for one in past]
         self.made += 1
-        self.kept[promise.name] = Kept(self.made, promise)
+        self.kept[promise.name] = ActivePromise(self.made, promise)
         self.chosen = np.zeros(0, dtype=np.int64)
 
     def release(self, name: Any) -> None:
         """End a promise."""
         if not isinstance(name, str) or name not in self.kept:
-            hint = "See promises()." + suggestion(name, self.kept)
+            hint = Hint("See {}.", Verb("promises")) + suggestion(name, self.kept)
             raise NotFound("name", "the name of a promise", repr(name), hint)
         del self.kept[name]
         self.chosen = np.zeros(0, dtype=np.int64)
@@ -303,7 +305,8 @@ class PromiseBook:
         if given is None:
             return ()
         if not self.kept:
-            hint = "Create the learner with promises=[...], or leave it out."
+            some = Option("promises", "[...]")
+            hint = Hint("Create the {} with {}, or leave it out.", LEARNER, some)
             raise InvalidInput("ahead", "no sets without promises", "sets", hint)
         known = {self.digest(one): one for one in (state.actions, *self.past, *self.ahead)}
         found = []
@@ -323,7 +326,9 @@ class PromiseBook:
         made: bytes = self._once("digest", actions, lambda: set_digest(*pack(actions, "actions")))
         return made
 
-    def amounts(self, names: tuple[str, ...], kept: list[Kept] | None = None) -> FloatArray:
+    def amounts(
+        self, names: tuple[str, ...], kept: list[ActivePromise] | None = None
+    ) -> FloatArray:
         """Return what a unit of each arm counts for each promise, as upper limits."""
         kept = list(self.kept.values()) if kept is None else kept
         key = (*(one.number for one in kept), names)
@@ -336,72 +341,42 @@ class PromiseBook:
 
     # ------------------------------------------------------------ plans
 
-    def active(self, when: float) -> list[Kept]:
+    def active(self, when: float) -> list[ActivePromise]:
         """Return the promises for which a play at this time counts."""
         return [one for one in self.kept.values() if not when > _end(one.promise)]
 
-    def month(
+    def period(
         self,
         state: PolicyState,
         beliefs: Beliefs,
-        kept: list[Kept],
+        kept: list[ActivePromise],
         ahead: Sequence[ActionSet],
         today: RoundSet | None = None,
-    ) -> Month:
+    ) -> RemainingPeriod:
         """Return the sets of the remaining plays, and their reserve."""
-        sure: list[ActionSet] = list(ahead)
+        known: list[ActionSet] = list(ahead)
         pool = self.past[-MOST_PAST:] or [state.actions]
         left = np.array([one.left for one in kept])
         if today is not None:
             given = self._known_set(today.given)
-            sure.insert(0, today.limits.apply(given) if today.limits else given)
+            known.insert(0, today.limits.apply(given) if today.limits else given)
             pool = [*self.past, given][-MOST_PAST:]
             left = np.maximum(left, 1)
-        sure = sure[: int(left.max(initial=0))]
-        unknown = np.maximum(left - len(sure), 0)
-        sets = self._remaining_sets(state, beliefs, kept, sure, pool, left, today)
+        means, indexed = _means(state, beliefs), state.has_index
+
+        def costs(actions: ActionSet, number: int) -> FloatArray:
+            found = self._drawn(state, actions, number, today) if indexed else None
+            return _of_names(state, means, actions.names) if found is None else found
+
+        made = Promises(
+            [one.promise for one in kept],
+            lambda actions: self.amounts(actions.names, kept),
+            partial(self._thrifty_plans, kept),
+            costs,
+            indexed,
+        )
         rest = np.array([self._rest(state, one) for one in kept])
-        scale = np.array([max(one.promise.of.values()) or 1.0 for one in kept])
-        hard = np.array([one.promise.hard for one in kept])
-        thrifty = self._thrifty_plans(kept, sure, pool if unknown.any() else [], scale)
-        rows = [plans.use * (s < left) for s, plans in enumerate(thrifty[: len(sure)])]
-        past = [plans.use for plans in thrifty[len(sure) :]]
-        reserve: Reserve | LikelyReserve
-        if unknown.any():
-            reserve = LikelyReserve(rows, past, unknown, scale, hard)
-        else:
-            reserve = Reserve(np.stack(rows), scale, hard)
-        return Month(kept, sets, rest, len(sure), reserve, thrifty[0] if sure else None, unknown)
-
-    def _remaining_sets(
-        self,
-        state: PolicyState,
-        beliefs: Beliefs,
-        kept: list[Kept],
-        sure: list[ActionSet],
-        pool: list[ActionSet],
-        left: IntArray,
-        today: RoundSet | None,
-    ) -> list[RemainingSet]:
-        """Return the sets of the remaining plays: known ones, and those of ``pool`` for others."""
-        means, indexed, sets = _means(state, beliefs), _plays_best(state), list[RemainingSet]()
-
-        def add(actions: ActionSet, weight: float, counts: BoolArray) -> None:
-            amounts = self.amounts(actions.names, kept) * counts[:, np.newaxis]
-            costs = self._drawn(state, actions, len(sets), today) if indexed else None
-            if costs is None:
-                costs = _of_names(state, means, actions.names)
-            sets.append(RemainingSet(actions, weight, costs, amounts))
-
-        for s, actions in enumerate(sure):
-            add(actions, 1.0, s < left)
-        unknown, before = np.maximum(left - len(sure), 0), 0
-        drawn = pool * (-(-LEAST_DRAWS // len(pool)) if indexed else 1)
-        for plays in sorted({*unknown.tolist()} - {0}):
-            for actions in drawn:
-                add(actions, (plays - before) / len(drawn), unknown >= plays)
-            before = plays
-        return sets
+        return made.period(known, pool, left, rest)
 
     def _drawn(
         self, state: PolicyState, actions: ActionSet, number: int, today: RoundSet | None
@@ -418,7 +393,7 @@ class PromiseBook:
                 return None
             today = self._once("prepared", actions, lambda: state.prepared(actions, NO_LIMITS))
         arrays = state.arms.cut(state.arms.places(actions.names))
-        theta = _theta(state.policy, today.actions, arrays, Streams(_words(number).copy()))
+        theta = state.policy.index(today.actions, arrays, Streams(_words(number).copy()))
         assert theta is not None
         costs: FloatArray = today.bounds.low + today.ranges.scale * _finite(theta)[0]
         return costs
@@ -433,132 +408,45 @@ class PromiseBook:
             known = self._made[key] = actions, make()
         return known[1]
 
-    def _list_of(self, month: Month) -> IntArray | None:
+    def _list_of(self, kept: list[ActivePromise], known: int) -> IntArray | None:
         """Return the list of the last play, if it is of these promises and plays."""
-        same = self.listed == tuple(one.number for one in month.kept)
-        return self.chosen if same and len(self.chosen) == month.known else None
+        same = self.listed == tuple(one.number for one in kept)
+        return self.chosen if same and len(self.chosen) == known else None
 
-    def _rest(self, state: PolicyState, one: Kept) -> float:
+    def _rest(self, state: PolicyState, one: ActivePromise) -> float:
         return one.promise.sign * (one.promise.limit - one.used(state.arms.names, one.units))
 
     def _thrifty_plans(
-        self, kept: list[Kept], sure: list[ActionSet], pool: list[ActionSet], scale: FloatArray
-    ) -> list[ThriftyPlans]:
-        """Return the thrifty plans of sets, computed once for each set and promises."""
-        numbers = tuple(one.number for one in kept)
+        self, kept: list[ActivePromise], actions: ActionSet, scale: FloatArray
+    ) -> ThriftyPlans:
+        """Return the thrifty plans of a set, computed once for each set and promises."""
 
-        def thrifty(actions: ActionSet) -> ThriftyPlans:
+        def thrifty() -> ThriftyPlans:
             amounts = self.amounts(actions.names, kept)
             return ThriftyPlans.of(RemainingSet(actions, 1.0, np.zeros(actions.d), amounts), scale)
 
-        return [
-            self._once(numbers, actions, partial(thrifty, actions)) for actions in (*sure, *pool)
-        ]
+        made: ThriftyPlans = self._once(tuple(one.number for one in kept), actions, thrifty)
+        return made
 
-    def choose(
+    def of_play(
         self,
         state: PolicyState,
         beliefs: Beliefs,
         round_set: RoundSet,
         ahead: tuple[ActionSet, ...],
         when: float,
-        label: str,
-        until: float,
-    ) -> tuple[Play, bool, float | None]:
-        """Return a play at the prices of the promises, or one that keeps hard promises.
-
-        As ``PolicyState.choose``; the policy draws the same random numbers as without promises.
-        """
+    ) -> PromisedPlay | None:
+        """Return the promises that count for the next play, with their prices; None without."""
         kept = self.active(when)
         if not kept:
-            return state.choose(round_set, label, until)
+            return None
         self.check_set(state, round_set.given)
         self.amounts(round_set.given.names, kept)
-        month = self.month(state, beliefs, kept, ahead, round_set)
-        found = month.prices
+        period = self.period(state, beliefs, kept, ahead, round_set)
+        found = period.prices
         if not round_set.limits and all(one.plays == 0 for one in kept):
-            self._check_possible(month, found)
-        memo = {NUMBERS: np.array([[one.number for one in kept]]), PRICES: found.prices[None]}
-        make = self._decided if _plays_best(state) else self._priced
-        play, own, truncated = make(state, round_set, month, found.prices, label, until)
-        made = Play(play.action, play.memo | memo | own, play.cache)
-        state.check(round_set, made, label)
-        return made, truncated, None
-
-    def _priced(
-        self,
-        state: PolicyState,
-        round_set: RoundSet,
-        month: Month,
-        prices: FloatArray,
-        label: str,
-        until: float,
-    ) -> tuple[Play, Arrays, bool]:
-        """Return the play of a policy without an index, on the set with prices.
-
-        With it, its memo of promises, and whether it is truncated.
-        """
-        paid = paid_for(month.sets[0].amounts, prices) / state.ranges.scale
-        arrays = state.arms.cut(state.begin_round(round_set))
-        with deadline.before(until) as limit:
-            play = state.policy.choose(_shifted(round_set.actions, paid), arrays, state.rng)
-        nothing = {HELD: np.zeros((1, 1), dtype=bool), CHOSEN: np.zeros((1, 0), dtype=np.int64)}
-        return play, nothing, limit.truncated
-
-    def _decided(
-        self,
-        state: PolicyState,
-        round_set: RoundSet,
-        month: Month,
-        prices: FloatArray,
-        label: str,
-        until: float,
-    ) -> tuple[Play, Arrays, bool]:
-        """Return the play for the index of the policy that the reserve allows, as ``_priced``."""
-        drawn, actions = Streams(state.rng.state.copy()), round_set.actions
-        play, truncated, _ = state.choose(round_set, label, until)
-        arrays = state.arms.cut(state.arms.places(actions.names))
-        theta = _index(state, round_set, play, arrays, drawn)
-        amounts, whole, rest = month.sets[0].amounts, month.reserve, month.rest
-
-        def plan_at(prices: FloatArray) -> IntArray:
-            paid = paid_for(amounts, prices) / state.ranges.scale
-            plan: IntArray = actions.best(theta + actions.sign * paid[np.newaxis])[0]
-            return plan
-
-        assert month.first is not None
-        given, dearest = (plan_at, prices, amounts), float(np.abs(round_set.bounds).max())
-        with deadline.before(until) as limit:
-            if isinstance(whole, Reserve):
-                first = ThriftyPlans(month.first.plans, whole.use[0])
-                later = Reserve(whole.use[1:], whole.scale, whole.hard)
-                made = decide(*given, first, later, rest, dearest, self._list_of(month))
-            else:
-                after = whole.without(month.first.use)
-                made = decide_likely(*given, month.first, after, rest, dearest)
-        memo = {HELD: np.array([[made.held]]), CHOSEN: made.chosen[None].astype(np.int64)}
-        if state.policy.reads_features:  # of the arms that are played
-            arms, phi = played_rows(made.plan[None], rows_of(actions))
-            memo |= {"arms": arms, "phi": phi}
-        chosen = Play(made.plan[None], play.memo, play.cache)
-        return chosen, memo, truncated or limit.truncated
-
-    def _check_possible(self, month: Month, found: Prices) -> None:
-        """Raise ``InvalidInput`` if known sets make a hard promise impossible from the start."""
-        for k, one in enumerate(month.kept):
-            promise, over = one.promise, float(found.over[k])
-            if not promise.hard or month.unknown[k] or not _is_over(over, promise.limit):
-                continue
-            best = money_text(_outward(promise.limit + promise.sign * over, promise.sign))
-            at_most = promise.sign > 0
-            least, change = ("least", "Raise") if at_most else ("most", "Lower")
-            broken = "overshot" if at_most else "missed by"
-            raise InvalidInput(
-                "promises",
-                f"at {least} {best} of {promise.name} for these {promise.plays} plays",
-                f"{promise.limit:,.10g}",
-                f"{change} it, or write hard=False: then it is {broken} as little as possible.",
-            )
+            _check_possible(kept, period, found)
+        return PromisedPlay(kept, period, found.prices, self._list_of(kept, period.known))
 
     # ------------------------------------------------------------ what counts
 
@@ -643,14 +531,16 @@ class PromiseBook:
         rows = {one.number: self._ended(state, one) for one in self.kept.values()}
         going = [one for one in self.active(self.latest) if one.left]
         if going:
-            self._expect(rows, self.month(state, beliefs, going, self.ahead))
+            self._expect(rows, going, self.period(state, beliefs, going, self.ahead))
         return list(rows.values())
 
-    def _expect(self, rows: dict[int, PromiseReport], month: Month) -> None:
+    def _expect(
+        self, rows: dict[int, PromiseReport], kept: list[ActivePromise], period: RemainingPeriod
+    ) -> None:
         """Add to reports what the remaining plays are expected to use."""
-        found = month.prices
-        stands, spread = self._stands(month), _spread(month, found)
-        for k, one in enumerate(month.kept):
+        found = period.prices
+        stands, spread = self._stands(kept, period), _spread(period, found)
+        for k, one in enumerate(kept):
             promise, sign = one.promise, one.promise.sign
             ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
             if _is_over(float(found.over[k]), promise.limit):
@@ -658,7 +548,7 @@ class PromiseBook:
             elif promise.hard and not stands:
                 holds = "no longer sure"
             else:
-                holds = "sure" if promise.hard and not month.unknown[k] else "likely"
+                holds = "sure" if promise.hard and not period.unknown[k] else "likely"
             ended = rows[one.number]
             middle, low, high = (ended.used + sign * float(end) for end in ends)
             rows[one.number] = ended._replace(
@@ -670,16 +560,16 @@ class PromiseBook:
                 left_plays=one.left,
             )
 
-    def _stands(self, month: Month) -> bool:
+    def _stands(self, kept: list[ActivePromise], period: RemainingPeriod) -> bool:
         """Return whether a list keeps the hard promises, or what is left is probably enough."""
-        if isinstance(month.reserve, LikelyReserve):
-            return bool(month.reserve.margin(month.rest) >= PROBABLE)
-        listed = self._list_of(month)
-        if listed is None or not month.reserve.stands(listed, month.rest):
-            listed = month.reserve.new_list(month.rest)
-        return month.reserve.stands(listed, month.rest)
+        if isinstance(period.reserve, LikelyReserve):
+            return bool(period.reserve.margin(period.rest) >= PROBABLE)
+        listed = self._list_of(kept, period.known)
+        if listed is None or not period.reserve.stands(listed, period.rest):
+            listed = period.reserve.new_list(period.rest)
+        return period.reserve.stands(listed, period.rest)
 
-    def _ended(self, state: PolicyState, one: Kept) -> PromiseReport:
+    def _ended(self, state: PolicyState, one: ActivePromise) -> PromiseReport:
         """Return how a promise stands after its last play."""
         promise, names = one.promise, state.arms.names
         used = one.used(names, one.units)
@@ -722,7 +612,7 @@ class PromiseBook:
         for k, plain, plays in header["kept"]:
             units = (arrays[f"{k}/{name}"].astype(np.int64) for name in ("units", "external"))
             promise = promise_of(plain)
-            book.kept[promise.name] = Kept(k, promise, plays, *units)
+            book.kept[promise.name] = ActivePromise(k, promise, plays, *units)
         book.made, book.chosen = header["made"], arrays["list"].astype(np.int64)
         book.listed = tuple(header["listed"])
         book.latest = -math.inf if header["latest"] is None else header["latest"]
@@ -753,7 +643,8 @@ def checked_promise(given: Any, taken: Container[str]) -> Promise:
     check_instance("promises", given, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
     assert isinstance(given, Promise)
     if given.name in taken:
-        hint = f"Use another name, or end the other one first: release({given.name!r})."
+        end = Verb("release", repr(given.name), given.name)
+        hint = Hint("Use another name, or end the other one first: {}.", end)
         raise InvalidInput("promises", "promises of different names", repr(given.name), hint)
     return given
 
@@ -769,13 +660,6 @@ def given_sets(given: Any) -> Sequence[ActionSet]:
         check_instance(f"ahead[{k}]", one, ActionSet, "Transport([1, 4, 5], [4, 6])")
     sets: Sequence[ActionSet] = given
     return sets
-
-
-def _plays_best(state: PolicyState) -> bool:
-    """Return whether the policy plays the best action for one vector."""
-    actions, policy = state.usual.actions, state.policy
-    arrays = state.arms.cut(state.arms.places(actions.names))
-    return isinstance(policy, FeatureCTS) or has_index(policy, actions, arrays)
 
 
 def used_units(report: Report) -> IntArray:
@@ -797,30 +681,6 @@ def is_held(play: Play) -> bool:
     return HELD in play.memo and bool(play.memo[HELD].any())
 
 
-def _index(
-    state: PolicyState, round_set: RoundSet, play: Play, arrays: Arrays, rng: Streams
-) -> FloatArray:
-    """Return the vector for which a policy played the best action.
-
-    A policy that plays arms first that it has never seen has another action: then these arms cost
-    much less.
-    """
-    actions = round_set.actions
-    theta = _theta(state.policy, actions, arrays, rng)
-    assert theta is not None
-    theta = _finite(theta)
-    if not np.array_equal(actions.best(theta), play.action):
-        theta = theta - actions.sign * FAR * (play.action > 0)
-    return theta
-
-
-def _theta(policy: Policy, actions: ActionSet, arrays: Arrays, rng: Streams) -> FloatArray | None:
-    """Return the vector for which a policy plays the best action; None if there is none."""
-    if isinstance(policy, FeatureCTS):
-        return policy.draw(actions, arrays, rng)
-    return policy.index(actions, arrays, rng)
-
-
 def _finite(theta: FloatArray) -> FloatArray:
     """Return an index where an arm that must be seen first is far better than others."""
     finite: FloatArray = np.nan_to_num(theta, nan=0.5, posinf=FAR, neginf=-FAR)
@@ -840,17 +700,35 @@ def _shifted(actions: ActionSet, paid: FloatArray) -> ActionSet:
     return actions.shifted(offset if actions.offset is None else actions.offset + offset)
 
 
-def _spread(month: Month, found: Prices) -> FloatArray:
+def _check_possible(kept: list[ActivePromise], period: RemainingPeriod, found: Prices) -> None:
+    """Raise ``InvalidInput`` if known sets make a hard promise impossible from the start."""
+    for k, one in enumerate(kept):
+        promise, over = one.promise, float(found.over[k])
+        if not promise.hard or period.unknown[k] or not _is_over(over, promise.limit):
+            continue
+        best = money_text(_outward(promise.limit + promise.sign * over, promise.sign))
+        at_most = promise.sign > 0
+        least, change = ("least", "Raise") if at_most else ("most", "Lower")
+        broken = "overshot" if at_most else "missed by"
+        raise InvalidInput(
+            "promises",
+            f"at {least} {best} of {promise.name} for these {promise.plays} plays",
+            f"{promise.limit:,.10g}",
+            Hint("{} it, or write {}: then it is {} as little as possible.", change, SOFT, broken),
+        )
+
+
+def _spread(period: RemainingPeriod, found: Prices) -> FloatArray:
     """Return the standard deviation of what plays on unknown sets use in all."""
-    pool = month.sets[month.known :]
+    pool = period.sets[period.known :]
     if not pool:
-        return np.zeros(len(month.kept))
+        return np.zeros(len(period.rest))
     plans = [best_plan(one, found.prices) for one in pool]
     use = np.stack([used_by(plan, one.amounts) for plan, one in zip(plans, pool, strict=True)])
     n = len(use)
     mean = use.sum(axis=0) / n
     spread = np.sqrt(((use - mean) ** 2).sum(axis=0) / max(n - 1, 1))
-    deviation: FloatArray = spread * np.sqrt(month.unknown * (1 + month.unknown / n))
+    deviation: FloatArray = spread * np.sqrt(period.unknown * (1 + period.unknown / n))
     return deviation
 
 

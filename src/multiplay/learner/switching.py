@@ -1,28 +1,40 @@
-"""Switching costs of a learner: the last plan, and plays that weigh a change of it."""
+"""Switching cost of a learner: the last plan, and how long it has stayed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support import deadline
-from multiplay.errors import InvalidInput
+from multiplay.constraints.switching import Changes, charged, checked_change
 from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Play
-from multiplay.policies.switching import SWITCHING, calm_plans, charged, checked_change
 from multiplay.policies.wrapped import check_index
-from multiplay.random import Streams
 from multiplay.types import Arrays, IntArray
 
+SWITCHING = "the switching cost"  # in errors
 LAST, HELD, ORDER = "switching/last", "switching/held", "switching/order"  # in a memo
 
 
+class LastPlan(NamedTuple):
+    """The last plan: what changes of it cost, and how many plays in a row had it."""
+
+    changes: Changes
+    held: int
+
+    def memo(self, plan: IntArray, number: int) -> Arrays:
+        """Return what is remembered of the play of a number; the first one changes nothing."""
+        last = self.changes.last if self.held else plan
+        same = self.held > 0 and bool((plan == last).all())
+        held = np.array([self.held + 1 if same else 1])
+        return {LAST: last, HELD: held, ORDER: np.array([number])}
+
+
 class SwitchingState:
-    """The last plan of a learner, and the play for which a change costs something.
+    """The last plan of a learner, of which a change costs something.
 
     The last plan is that of the newest play that was not cancelled, told or not. An external plan
     is none.
@@ -42,48 +54,22 @@ class SwitchingState:
         self.units = np.zeros(0, dtype=np.int64)
 
     @classmethod
-    def given(cls, change: Any, others: bool) -> SwitchingState | None:
-        """Return the state of a new learner; ``others``: it has an allowance or promises."""
-        if change is None:
-            return None
-        cost = checked_change(change)
-        if others:
-            raise with_others()
-        return cls(cost)
+    def given(cls, change: Any) -> SwitchingState | None:
+        """Return the state of a new learner; None without a switching cost."""
+        return None if change is None else cls(checked_change(change))
 
     def check(self, state: PolicyState) -> None:
         """Raise ``InvalidInput`` unless a switching cost fits the policy."""
-        check_index(state.policy, state.usual.actions, state.arms.arrays, SWITCHING)
+        check_index(state.policy, state.has_index, SWITCHING)
 
-    def play(
-        self,
-        state: PolicyState,
-        round_set: RoundSet,
-        play: Play,
-        pending: Iterable[PendingState],
-        number: int,
-        rng: Streams,
-        until: float,
-    ) -> Play:
-        """Return a play of the policy with the least sum of both costs; its memo has the last plan.
-
-        ``rng`` are the random numbers before the policy drew some; ``number`` is that of the play.
-        """
-        actions, places = round_set.actions, state.arms.places(round_set.actions.names)
-        all_units, held = self._last(state, pending)
-        last = (all_units if places is None else all_units[places])[None]
-        action = play.action
-        if held:
-            theta = state.policy.index(actions, state.arms.cut(places), rng)
-            assert theta is not None  # see check
-            charge = charged(self.change / state.ranges.scale, np.array([held]))
-            with deadline.before(until):
-                action = calm_plans(actions, theta, action, last, charge)
-        else:
-            last = action
-        same = held > 0 and bool((action == last).all())
-        own = {LAST: last, HELD: np.array([held + 1 if same else 1]), ORDER: np.array([number])}
-        return Play(action, play.memo | own, play.cache)
+    def before(
+        self, state: PolicyState, round_set: RoundSet, pending: Iterable[PendingState]
+    ) -> LastPlan:
+        """Return the last plan, for the arms of a round."""
+        places = state.arms.places(round_set.actions.names)
+        units, held = self._last(state, pending)
+        charge = charged(self.change / state.ranges.scale, np.array([held]))
+        return LastPlan(Changes((units if places is None else units[places])[None], charge), held)
 
     def _last(self, state: PolicyState, pending: Iterable[PendingState]) -> tuple[IntArray, int]:
         """Return the units of all arms in the last plan, and for how many plays it has stayed."""
@@ -135,13 +121,3 @@ def changed_units(play: Play) -> int:
     if LAST not in play.memo:
         return 0
     return int(np.abs(play.action - play.memo[LAST]).sum())
-
-
-def with_others() -> InvalidInput:
-    """Return the error of a switching cost beside an allowance or promises."""
-    return InvalidInput(
-        "change",
-        "no switching cost with a baseline or promises: each of them decides on the plan",
-        "both",
-        "Leave out change, or the baseline and the promises.",
-    )

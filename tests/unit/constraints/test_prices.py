@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import linprog
 
 from multiplay import Budget, Model, Transport
-from multiplay.promises.prices import Master, RemainingSet, averaged_prices, shadow_prices
-from multiplay.promises.reserve import (
+from multiplay.constraints.prices import Master, RemainingSet, averaged_prices, shadow_prices
+from multiplay.constraints.reserve import (
+    Known,
     LikelyReserve,
     Reserve,
     ThriftyPlans,
-    decide,
     used_by,
     weights,
 )
@@ -217,7 +217,8 @@ def test_a_list_that_stands_on_the_first_day_is_kept(promises: int) -> None:
             plan_at = partial(priced, one, rng.uniform(0, 250, 9))
             reserve = Reserve(even.use[t + 1 :], scale, hard)
             prices = shadow_prices(sets[t:], limits - used).prices
-            made = decide(plan_at, prices, amounts, thrifty[t], reserve, limits - used, 250, before)
+            today = Known(thrifty[t], reserve, limits - used, amounts, before)
+            made = today.decide(plan_at, prices, 250)
             before = made.chosen
             first = made.stands if first is None else first
             assert one.actions.contains(made.plan)

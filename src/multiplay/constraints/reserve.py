@@ -9,13 +9,13 @@ stand to the end.
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.promises.prices import RemainingSet
+from multiplay.constraints.prices import RemainingSet
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 STEPS = 8  # of each weight from 0 to 1
@@ -239,91 +239,120 @@ class Decision(NamedTuple):
         The list of the remaining plays, as numbers of weights; empty if there is none.
     stands : bool
         Whether the list keeps all hard promises.
+    prices : array of shape (promises,)
+        The prices at which the plan was found.
     """
 
     plan: IntArray
     held: bool
     chosen: IntArray
     stands: bool
+    prices: FloatArray
 
 
-def decide(
-    plan_at: Callable[[FloatArray], IntArray],
-    prices: FloatArray,
-    amounts: FloatArray,
-    today: ThriftyPlans,
-    reserve: Reserve,
-    rest: FloatArray,
-    dearest: float,
-    before: IntArray | None = None,
-) -> Decision:
-    """Return the plan for some prices, or one that the reserve of the other plays allows.
+PlanAt = Callable[[FloatArray], IntArray]  # the plan of the policy at some prices
 
-    ``plan_at(prices)`` is the plan of the policy; ``rest`` is what is left of each promise before
-    this play, and ``dearest`` the largest cost of a unit. ``before`` is the list of the last play,
-    of today and of the other plays. If the plan leaves too little, the prices of the promises in
-    danger are raised, as little as possible; if that does not help, the plan is the thrifty plan of
-    the list.
+
+class Known:
+    """What a plan may use, where the sets of all remaining plays are known.
+
+    ``today`` are the thrifty plans of this play, ``reserve`` those of the plays after it, ``rest``
+    is what is left of each promise before this play, and ``amounts`` what its units use. ``before``
+    is the list of the last play, of today and of the other plays.
     """
-    whole = Reserve(np.concatenate([today.use[None], reserve.use]), reserve.scale, reserve.hard)
-    listed = before if before is not None and whole.stands(before, rest) else whole.new_list(rest)
 
-    def judged(plan: IntArray) -> Decision:
-        left = rest - used_by(plan, amounts)
-        chosen = reserve.repaired(listed[1:], left)
-        return Decision(plan, False, chosen, reserve.stands(chosen, left))
+    def __init__(
+        self,
+        today: ThriftyPlans,
+        reserve: Reserve,
+        rest: FloatArray,
+        amounts: FloatArray,
+        before: IntArray | None = None,
+    ) -> None:
+        self.today, self.reserve, self.rest, self.amounts = today, reserve, rest, amounts
+        use = np.concatenate([today.use[None], reserve.use])
+        whole = Reserve(use, reserve.scale, reserve.hard)
+        kept = before is not None and whole.stands(before, rest)
+        self.listed = before if before is not None and kept else whole.new_list(rest)
+        self.stands = whole.stands(self.listed, rest)
 
-    best = judged(plan_at(prices))
-    if best.stands or not reserve.hard.any():
-        return best
-    stands = whole.stands(listed, rest)
-    own = Decision(today.plans[listed[0]], True, listed[1:], stands)
-    if not stands:  # it cannot be kept: overshoot little
-        return own
-    left = rest - used_by(best.plan, amounts) - reserve.needed(best.chosen)
-    danger = reserve.hard & (left < 0)
-    base = np.where(danger, np.maximum(prices, FIRST_PRICE * dearest / reserve.scale), prices)
-    found = _least_raised(lambda x: judged(plan_at(np.where(danger, base * 2.0**x, prices))))
-    return own if found is None else found
+    def judged(self, plan: IntArray, prices: FloatArray) -> Decision:
+        """Return a plan with what it leaves for the other plays."""
+        left = self.rest - used_by(plan, self.amounts)
+        chosen = self.reserve.repaired(self.listed[1:], left)
+        return Decision(plan, False, chosen, self.reserve.stands(chosen, left), prices)
+
+    def decide(self, plan_at: PlanAt, prices: FloatArray, dearest: float) -> Decision:
+        """Return the plan at some prices, or one that the reserve of the other plays allows.
+
+        ``dearest`` is the largest cost of a unit. If the plan leaves too little, the prices of the
+        promises in danger are raised, as little as possible; if that does not help, the plan is the
+        thrifty plan of the list.
+        """
+        best, hard = self.judged(plan_at(prices), prices), self.reserve.hard
+        if best.stands or not hard.any():
+            return best
+        plan = self.today.plans[self.listed[0]]
+        own = Decision(plan, True, self.listed[1:], self.stands, prices)
+        if not self.stands:  # it cannot be kept: overshoot little
+            return own
+        left = self.rest - used_by(best.plan, self.amounts) - self.reserve.needed(best.chosen)
+        danger = hard & (left < 0)
+        least = np.maximum(prices, FIRST_PRICE * dearest / self.reserve.scale)
+        base = np.where(danger, least, prices)
+
+        def raised(x: float) -> Decision:
+            higher = np.where(danger, base * 2.0**x, prices)
+            return self.judged(plan_at(higher), higher)
+
+        found = _least_raised(raised)
+        return own if found is None else found
 
 
-def decide_likely(
-    plan_at: Callable[[FloatArray], IntArray],
-    prices: FloatArray,
-    amounts: FloatArray,
-    today: ThriftyPlans,
-    reserve: LikelyReserve,
-    rest: FloatArray,
-    dearest: float,
-) -> Decision:
-    """Return the plan for some prices, or one that leaves what the other plays probably need.
+class Likely:
+    """What a plan may use, where sets of other plays are not known.
 
-    As ``decide``, where sets of other plays are not known. The margin of the reserve is that of
-    ``LIKELY``, or the largest one that a thrifty plan leaves. If the plan leaves less, prices are
-    raised in the direction of the tightest weights, or else of the thrifty plan.
+    As ``Known``. The margin of the reserve is that of ``LIKELY``, or the largest one that a thrifty
+    plan leaves.
     """
-    plans, use = today.plans[reserve.rows], today.use[reserve.rows]
-    margins = reserve.margin(rest - use)
-    best = int(margins.argmax()) if len(margins) else -1
-    wanted = min(LIKELY, float(margins.max(initial=-np.inf))) - KEPT
 
-    def judged(plan: IntArray) -> Decision:
-        stands = bool(reserve.margin(rest - used_by(plan, amounts)) >= wanted)
-        return Decision(plan, False, np.zeros(0, dtype=np.int64), stands)
+    def __init__(
+        self, today: ThriftyPlans, reserve: LikelyReserve, rest: FloatArray, amounts: FloatArray
+    ) -> None:
+        self.reserve, self.rest, self.amounts = reserve, rest, amounts
+        self.plans = today.plans[reserve.rows]
+        margins = reserve.margin(rest - today.use[reserve.rows])
+        self.best = int(margins.argmax()) if len(margins) else -1
+        self.wanted = min(LIKELY, float(margins.max(initial=-np.inf))) - KEPT
 
-    def raised(step: FloatArray, x: float) -> Decision:
-        return judged(plan_at(prices + (GROWTH**x - 1) * step))
+    def judged(self, plan: IntArray, prices: FloatArray) -> Decision:
+        """Return a plan, and whether it leaves what the other plays probably need."""
+        stands = bool(self.reserve.margin(self.rest - used_by(plan, self.amounts)) >= self.wanted)
+        return Decision(plan, False, np.zeros(0, dtype=np.int64), stands, prices)
 
-    made = judged(plan_at(prices))
-    if made.stands:
-        return made
-    tightest = int(reserve.margins(rest - used_by(made.plan, amounts)).argmin())
-    for omega in (reserve.omega[tightest], reserve.omega[best]):
-        step = FIRST_PRICE * dearest * omega
-        found = _least_raised(partial(raised, step))
-        if found is not None:
-            return found
-    return judged(plans[best])._replace(held=True)
+    def decide(self, plan_at: PlanAt, prices: FloatArray, dearest: float) -> Decision:
+        """Return the plan at some prices, or one that leaves what the other plays probably need.
+
+        If the plan leaves less, prices are raised in the direction of the tightest weights, or else
+        of the thrifty plan.
+        """
+        made = self.judged(plan_at(prices), prices)
+        if made.stands:
+            return made
+        reserve = self.reserve
+        left = self.rest - used_by(made.plan, self.amounts)
+        tightest = int(reserve.margins(left).argmin())
+        for omega in (reserve.omega[tightest], reserve.omega[self.best]):
+            step = FIRST_PRICE * dearest * omega
+
+            def raised(x: float, step: FloatArray = step) -> Decision:
+                higher = prices + (GROWTH**x - 1) * step
+                return self.judged(plan_at(higher), higher)
+
+            found = _least_raised(raised)
+            if found is not None:
+                return found
+        return self.judged(self.plans[self.best], prices)._replace(held=True)
 
 
 def _least_raised(at: Callable[[float], Decision]) -> Decision | None:

@@ -1,7 +1,6 @@
 """Promises: limits on what the plays of a period consume or deliver together."""
 
 import math
-from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -17,16 +16,20 @@ from multiplay._support.checks import (
     true_or_false,
 )
 from multiplay._support.dates import day_name
+from multiplay._support.hints import Hint, Option
 from multiplay._support.patterns import matches
 from multiplay._support.suggestions import suggestion
+from multiplay.constraints.constraint import Constraint
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray
 
 OTHERS = "*"  # the pattern of all other arms
+STORED = ("limit", "until", "plays", "name", "hard")  # in a record, before the amounts
+SOFT_HINT = Hint("Write {} to overshoot as little as possible.", Option("hard", "False"))
 
 
 @dataclass(frozen=True)
-class Promise(ABC):
+class Promise(Constraint):
     """A limit on the sum of known amounts over the plays until a date.
 
     See ``AtMost`` and ``AtLeast``.
@@ -62,7 +65,7 @@ class Promise(ABC):
             raise InvalidInput("name", "a text", repr(self.name), "Use 'CO2', for example.")
         if not self.name:
             object.__setattr__(self, "name", "promise")
-        true_or_false("hard", self.hard, "Write hard=False to overshoot as little as possible.")
+        true_or_false("hard", self.hard, SOFT_HINT)
 
     def amounts(self, names: Sequence[str]) -> FloatArray:
         """Return what a unit of each arm counts.
@@ -93,8 +96,7 @@ class Promise(ABC):
         >>> promise_of(AtMost(40, {"*": 80.0}, plays=22).record())
         AtMost(limit=40, of={'*': 80.0}, until=None, plays=22, name='promise', hard=True)
         """
-        fields = "limit", "until", "plays", "name", "hard"
-        plain = {"kind": type(self).__name__} | {name: getattr(self, name) for name in fields}
+        plain = {"kind": type(self).__name__} | {name: getattr(self, name) for name in STORED}
         return plain | {"of": [[pattern, amount] for pattern, amount in self.of.items()]}
 
     def _amount(self, name: str) -> float | None:
@@ -171,8 +173,8 @@ PROMISES: dict[str, type[Promise]] = {one.__name__: one for one in (AtMost, AtLe
 
 def promise_of(plain: Mapping[str, Any]) -> Promise:
     """Return the promise of a record."""
-    rest = {name: plain[name] for name in ("until", "plays", "name", "hard")}
-    return PROMISES[plain["kind"]](plain["limit"], dict(plain["of"]), **rest)
+    fields = {name: plain[name] for name in STORED}
+    return PROMISES[plain["kind"]](of=dict(plain["of"]), **fields)
 
 
 def _amounts(given: Any) -> dict[str, float]:

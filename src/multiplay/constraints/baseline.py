@@ -1,22 +1,23 @@
-"""Allowance: plans whose cost stays within a share of that of a baseline."""
+"""Baseline with an allowance: plans whose cost stays within a share of that of a baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiplay._support.checks import check_instance, is_number
+from multiplay._support.checks import check_instance, is_number, shortened
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.actions.limits import Limited
+from multiplay.constraints.constraint import Constraint
+from multiplay.constraints.terms import Cheapest, Keeps, Term
 from multiplay.errors import InvalidInput
 from multiplay.kernels import moments as columns
-from multiplay.policies.base import Policy
-from multiplay.policies.wrapped import check_index
-from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+from multiplay.types import BoolArray, FloatArray, IntArray
 
 ETAS = 2.0 ** (np.arange(-10, 13) / 2)  # multipliers of the safety constraint
 RENEWALS = 3  # of the point at which the deviation is bounded by a parabola
@@ -27,7 +28,85 @@ PSEUDO = 4.0  # units that the noise of all arms counts for, in the noise of one
 WEEK = "week"
 ROUNDS_OF_WEEK = 7  # in a simulation, whose rounds have no dates
 
+EACH_DAY = "each day"
+
 Known = Callable[[IntArray], FloatArray]  # the known cost of actions along the last axis
+
+
+@dataclass(frozen=True)
+class Baseline(Constraint):
+    r"""Plans cost at most a share more than those of a baseline.
+
+    With plays a(s), a rule's plans b(s) on the same sets and the mean losses :math:`\mu`, in every
+    round t
+
+    .. math::
+
+        \sum_{s \le t} \langle a(s), \mu \rangle
+            \le (1 + \alpha) \sum_{s \le t} \langle b(s), \mu \rangle,
+
+    with high probability; for rewards, at least :math:`1 - \alpha` times as much. The weights of
+    both sides are known, so that only one number must be bounded, :math:`\langle W, \mu \rangle`
+    with :math:`W = \sum_s ((1 + \alpha) b(s) - a(s))`. A plan with which this number may be
+    negative is replaced by one between it and the baseline: on networks the best one that was
+    found, elsewhere the baseline (see ``Allowed``). Random numbers are those of the policy alone.
+    Units that were not seen count in the sums, as played, and teach nothing.
+
+    What is proved, and what is measured: a proof would need a confidence interval for each arm that
+    holds in all rounds; with such intervals the rule is safe and useless, for in 60 rounds it
+    hardly ever leaves the baseline. The bound here is for all arms together, by the moments of what
+    is believed, for each round on its own. That it holds is measured, in the worlds of
+    ``benchmarks/allowance.py``, and not proved. Where means drift, old plays are judged by the
+    means of now: use ``per="week"``. Expected costs count, not single bills.
+
+    Parameters
+    ----------
+    rule
+        The rule; "each day" in learners and studies, where ``ask(baseline=...)`` gives the plan.
+    allowance
+        :math:`\alpha`, a share above 0.
+    sure
+        The probability, of each round on its own.
+    per
+        "week": the sums begin again every Monday, UTC, and every 7 rounds in simulations.
+
+    References
+    ----------
+    Wu, Shariff, Lattimore, Szepesvari: Conservative Bandits, ICML 2016.
+    Kazerouni, Ghavamzadeh, Abbasi-Yadkori, Van Roy: Conservative Contextual Linear Bandits,
+    NeurIPS 2017. (Both play the proposal or the baseline, and bound each arm.)
+
+    Examples
+    --------
+    >>> from multiplay import Baseline, Constrained, GenCTS, InProportion, Stochastic, Transport
+    >>> from multiplay import Uniform, simulate
+    >>> plans, means = Transport([1, 4, 5], [4, 6]), np.array([0.1, 0.6, 0.4, 0.7, 0.3, 0.2])
+    >>> world = Stochastic(Uniform(means - 0.1, means + 0.1))
+    >>> safe = Constrained(GenCTS(), [Baseline(InProportion(), 0.05)])
+    >>> result = simulate(plans, world, {"free": GenCTS(), "safe": safe}, horizon=60, trials=5)
+    >>> result.final("safe").shape
+    (5,)
+    """
+
+    rule: Rule | str
+    allowance: float = 0.03
+    sure: float = field(default=0.99, kw_only=True)
+    per: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        rule = self.rule
+        if not isinstance(rule, Rule) and not (isinstance(rule, str) and rule == EACH_DAY):
+            hint = "Use InProportion(), or 'each day' and give the plan with ask(baseline=...)."
+            got = shortened(repr(rule))
+            raise InvalidInput("rule", "a rule that a journal can keep", got, hint)
+        check_allowance(self.allowance, self.sure, self.per)
+        object.__setattr__(self, "allowance", float(self.allowance))
+        object.__setattr__(self, "sure", float(self.sure))
+
+    @property
+    def name(self) -> str:
+        """Its name: there is one for all plans."""
+        return "baseline"
 
 
 class Margin(NamedTuple):
@@ -103,33 +182,8 @@ class Margin(NamedTuple):
         return Margin(self.sign, target, mean, variance, *rest)
 
 
-class SafePlans(NamedTuple):
-    """Plans within an allowance, one in each row.
-
-    Attributes
-    ----------
-    action : array of shape (rows, d)
-        The plans.
-    eta : array of shape (rows,)
-        The multiplier with which the plan was found; 0 for a proposal, infinite for the baseline.
-    restricted : array of shape (rows,)
-        Whether the proposal was not played.
-    """
-
-    action: IntArray
-    eta: FloatArray
-    restricted: BoolArray
-
-
-def safe_plans(
-    actions: ActionSet,
-    costs: Callable[[], FloatArray],
-    proposal: IntArray,
-    baseline: IntArray,
-    margin: Margin,
-    known: Known | None = None,
-) -> SafePlans:
-    r"""Return the proposal where it is safe, and otherwise a safe plan of little cost.
+class Allowed(Term):
+    r"""An allowance in one round: plans that are safe, or else a safe plan of little cost.
 
     On networks, the safe plan of the least cost is searched by a multiplier :math:`\eta`. With
     :math:`\sqrt{Q} \le Q / (2 s) + s / 2` the constraint is a sum over the arms, and unit k of arm
@@ -139,82 +193,124 @@ def safe_plans(
 
         c_i + \eta \Bigl(m_i + \frac{z v_i}{2 s} \bigl((T_i - k)^2 - (T_i - k + 1)^2\bigr)\Bigr),
 
-    which increases with k: ``actions.argmin_increasing``. 23 values of :math:`\eta` are tried, and
-    s is renewed twice; every plan that is found is tested by the exact margin. The result is safe,
-    and not always the best safe plan. Without a safe plan, and on other sets, it is the baseline.
+    which increases with k: ``actions.argmin_increasing``. Changes of the last plan and prices of
+    promises are added to :math:`c_i`. 23 values of :math:`\eta` are tried, and s is renewed twice;
+    every plan that is found is tested by the exact margin, and by the constraints before this one.
+    The result is safe, and not always the best safe plan. Without a safe plan, and on other sets,
+    it is the baseline; and the plan of the constraints before this one, where these do not permit
+    the baseline.
 
     Parameters
     ----------
-    actions
-        The set.
-    costs
-        Returns what a unit of each arm costs by the policy's index, (rows, d); negative for
-        rewards. Called only where a proposal is not safe.
-    proposal, baseline
-        The policy's plans, and those of the rule, (rows, d).
+    baseline
+        The plans of the rule, (rows, d).
     margin
         What is safe.
     known
         The known cost of actions, for a set that has one.
+    scale
+        The unit of the margin, in the unit of the policy.
+
+    Attributes
+    ----------
+    wanted : array of shape (rows, d)
+        The plans before the allowance.
+    eta : array of shape (rows,)
+        The multiplier with which the plan was found; 0 for a plan that is safe, infinite where no
+        safe plan was found.
 
     Examples
     --------
     The proposal would put three units on an arm that is not known; one is within the allowance.
 
     >>> from multiplay import Budget
+    >>> from multiplay.constraints.terms import planned
     >>> plans, nothing = Budget(3, caps=[3, 3]), np.zeros(1)
     >>> target, mean, variance = np.array([[[4.0, 0.0]], [[0.5, 0.5]], [[0.0, 0.04]]])
     >>> margin = Margin(1.0, target, mean, variance, 2.0, nothing, nothing)
     >>> sampled, proposal, baseline = np.array([[0.5, 0.1]]), np.array([[0, 3]]), np.array([[3, 0]])
-    >>> safe_plans(plans, lambda: sampled, proposal, baseline, margin).action
+    >>> planned(plans, lambda: sampled, proposal, [Allowed(baseline, margin)])
     array([[2, 1]])
     """
-    action, eta = proposal.copy(), np.zeros(len(proposal))
-    safe = margin.of(proposal[:, None], known)[:, 0] >= 0.0
-    restricted: BoolArray = ~safe & (proposal != baseline).any(axis=1)
-    which = np.flatnonzero(restricted)
-    if len(which):
-        part = costs()[which], proposal[which], baseline[which], margin.rows(which), known
-        action[which], eta[which] = _between(actions, *part)
-        restricted = (action != proposal).any(axis=1)
-    return SafePlans(action, eta, restricted)
 
+    def __init__(
+        self, baseline: IntArray, margin: Margin, known: Known | None = None, scale: float = 1.0
+    ) -> None:
+        self.baseline, self.margin, self.known, self.scale = baseline, margin, known, scale
 
-def _between(
-    actions: ActionSet,
-    costs: FloatArray,
-    near: IntArray,
-    baseline: IntArray,
-    margin: Margin,
-    known: Known | None,
-) -> tuple[IntArray, FloatArray]:
-    """Return safe plans of little cost, and their multipliers; the baseline if none is found.
+    def enforce(self, plan: IntArray, cheapest: Cheapest, keeps: Keeps) -> IntArray:
+        """Return the plans where they are safe, and otherwise safe plans of little cost."""
+        self.wanted, action, self.eta = plan, plan.copy(), np.zeros(len(plan))
+        unsafe = ~self.holds(plan[:, None])[:, 0] & (plan != self.baseline).any(axis=1)
+        which = np.flatnonzero(unsafe)
+        if len(which):
+            permitted = keeps(self.baseline[:, None])[which]
+            action[which] = np.where(permitted, self.baseline[which], plan[which])
+            self.eta[which] = BASELINE
+            n = cheapest.actions.n
+            searched = self.known is None and 0 < n.sum() <= MOST_COPIES
+            if searched and _is_network(cheapest.actions):
+                self._search(action, which, cheapest, keeps, permitted)
+        return action
 
-    The first parabola touches the deviation of the plans ``near``, the next ones those of the best
-    plans so far.
-    """
-    best, eta = baseline.copy(), np.full(len(costs), BASELINE)
-    n = actions.n
-    if not _is_network(actions) or known is not None or not 0 < n.sum() <= MOST_COPIES:
-        return best, eta
-    rows, owner, k = np.arange(len(costs)), owners(n), unit_numbers(n)
-    safe = margin.of(baseline[:, None])[:, 0] >= 0.0
-    least = np.where(safe, (costs * baseline).sum(axis=1), np.inf)
-    target, cheap = margin.target[:, owner], costs[:, owner]
-    mean = margin.sign * margin.mean[:, owner]
-    for _ in range(RENEWALS):
-        s = np.maximum(margin.deviation((margin.target - near)[:, None]), TINY)
-        slope = margin.z * margin.variance[:, owner] * (2 * (k - target) - 1) / (2 * s)
-        priced = cheap[:, None] + ETAS[:, None] * (mean + slope)[:, None]
-        found = actions.argmin_increasing(priced)
-        margins = margin.of(found)
-        total = np.where(margins >= 0.0, np.einsum("rkd,rd->rk", found, costs), np.inf)
-        chosen = total.argmin(axis=1)
-        better = total[rows, chosen] < least
-        best[better], eta[better] = found[rows, chosen][better], ETAS[chosen][better]
-        least = np.minimum(least, total[rows, chosen])
-        near = found[rows, np.where(np.isinf(total[rows, chosen]), margins.argmax(axis=1), chosen)]
-    return best, eta
+    def holds(self, plans: IntArray) -> BoolArray:
+        """Return which plans are safe."""
+        return self.margin.of(plans, self.known) >= 0.0
+
+    def _search(
+        self,
+        action: IntArray,
+        which: IntArray,
+        cheapest: Cheapest,
+        keeps: Keeps,
+        permitted: BoolArray,
+    ) -> None:
+        """Replace actions of some rows by safe plans of less cost than the baseline.
+
+        The first parabola touches the deviation of the plans that are wanted, the next ones those
+        of the best plans so far.
+        """
+        part, actions, margin = cheapest.rows(which), cheapest.actions, self.margin.rows(which)
+        n, rows = actions.n, np.arange(len(which))
+        owner, k = owners(n), unit_numbers(n)
+        costs, changes = self.scale * part.costs(), part.changes
+        cheap = costs[:, owner]
+        if changes is not None:
+            cheap = cheap + self.scale * changes.by_unit(owner, k)
+
+        def of_changes(plans: IntArray) -> FloatArray | float:
+            return 0.0 if changes is None else self.scale * changes.of(plans)
+
+        base = self.baseline[which, None]
+        safe = (margin.of(base) >= 0.0) & permitted
+        of_base = (costs * base[:, 0]).sum(axis=1)[:, None] + of_changes(base)
+        least = np.where(safe, of_base, np.inf)[:, 0]
+        target, mean = margin.target[:, owner], margin.sign * margin.mean[:, owner]
+        near = self.wanted[which]
+        for _ in range(RENEWALS):
+            s = np.maximum(margin.deviation((margin.target - near)[:, None]), TINY)
+            slope = margin.z * margin.variance[:, owner] * (2 * (k - target) - 1) / (2 * s)
+            priced = cheap[:, None] + ETAS[:, None] * (mean + slope)[:, None]
+            found = actions.argmin_increasing(priced)
+            margins = margin.of(found)
+            good = margins >= 0.0
+            if good.any():
+                good &= self._kept(found, which, keeps)
+            total = np.einsum("rkd,rd->rk", found, costs) + of_changes(found)
+            costing = np.where(good, total, np.inf)
+            chosen = costing.argmin(axis=1)
+            best, ending = found[rows, chosen], costing[rows, chosen]
+            better = ending < least
+            action[which[better]] = best[better]
+            self.eta[which[better]] = ETAS[chosen][better]
+            least = np.minimum(least, ending)
+            near = found[rows, np.where(np.isinf(ending), margins.argmax(axis=1), chosen)]
+
+    def _kept(self, found: IntArray, which: IntArray, keeps: Keeps) -> BoolArray:
+        """Return which plans of some rows the constraints before this one permit."""
+        plans = np.repeat(self.wanted[:, None], found.shape[1], axis=1)
+        plans[which] = found
+        return keeps(plans)[which]
 
 
 def _is_network(actions: ActionSet) -> bool:
@@ -310,18 +406,6 @@ def check_allowance(allowance: Any, sure: Any, per: Any) -> None:
     if per is not None and not (isinstance(per, str) and per == WEEK):
         hint = "Leave it out for one allowance for all plays."
         raise InvalidInput("per", "None or 'week'", repr(per), hint)
-
-
-def check_limits(policy: Policy, actions: ActionSet, state: Arrays) -> None:
-    """Raise ``InvalidInput`` if an allowance cannot limit a policy on this set."""
-    check_index(policy, actions, state, "the allowance")
-    if not actions.affine:
-        raise InvalidInput(
-            "actions",
-            "a set whose costs are sums over units, because an allowance is a share of them",
-            f"{actions!r}",
-            "Leave out the baseline.",
-        )
 
 
 def baseline_plan(rule: Rule, actions: ActionSet) -> IntArray:

@@ -9,8 +9,12 @@ from multiplay import (
     BootstrapCTS,
     Budget,
     CombUCB,
+    Constrained,
     Coverage,
     Explicit,
+    FeatureCTS,
+    FeatureRows,
+    Feedback,
     GenCTS,
     GenLBINFV,
     IntegerProgram,
@@ -23,7 +27,8 @@ from multiplay import (
     Transport,
     Uniform,
 )
-from multiplay.policies.switching import calm_plans
+from multiplay.constraints.switching import Changes
+from multiplay.posteriors import memories
 from multiplay.testing import check_policy
 
 SETS = [
@@ -45,7 +50,7 @@ def test_plans_have_the_least_cost_of_all_actions(actions: Any) -> None:
     last = everything[rng.integers(len(everything), size=rows)]
     last[0] = actions.n + 1  # a plan of another set
     charge = rng.choice([0.0, 0.05, 0.2, 1.0], size=rows)
-    found = calm_plans(actions, theta, actions.best(theta), last, charge)
+    found = Changes(last, charge).plans(actions, theta, actions.best(theta))
     for k in range(rows):
         costs = actions.sign * actions.value(everything, theta[k])
         costs = costs + charge[k] * np.abs(everything - last[k]).sum(axis=1)
@@ -60,7 +65,7 @@ def test_other_sets_have_the_better_one_of_two_plans() -> None:
     theta = np.random.default_rng(0).random((30, actions.d))
     proposal = actions.best(theta)
     last = np.roll(proposal, 1, axis=0)
-    found = calm_plans(actions, theta, proposal, last, np.full(30, 0.1))
+    found = Changes(last, np.full(30, 0.1)).plans(actions, theta, proposal)
     stays = actions.value(last, theta) >= actions.value(proposal, theta) - 0.1 * np.abs(
         last - proposal
     ).sum(axis=1)
@@ -69,8 +74,27 @@ def test_other_sets_have_the_better_one_of_two_plans() -> None:
 
 
 def test_the_contract_of_policies_holds() -> None:
-    for policy in (GenCTS(), CombUCB(), BootstrapCTS(change="follow", replan="rarely")):
-        check_policy(SwitchingCost(policy, 0.1), Transport([1, 4, 5], [4, 6]))
+    for policy in (GenCTS(), CombUCB(), BootstrapCTS(memory=memories.Changes(), replan="rarely")):
+        check_policy(Constrained(policy, [SwitchingCost(0.1)]), Transport([1, 4, 5], [4, 6]))
+
+
+def test_a_policy_that_reads_features_learns_from_the_plan_that_is_played() -> None:
+    """Its memo has the features of the arms of the last plan, not those of its own plan."""
+    plans, rng = Budget(2, [2, 2, 2]), Streams.spawn(0, 0, [0])
+    phi = np.array([[1.0, 0.1], [1.0, 0.5], [1.0, 0.9]])
+    today, policy = (
+        plans.featured(FeatureRows.of(phi)),
+        Constrained(FeatureCTS(), [SwitchingCost(5.0)]),
+    )
+    state, wanted = policy.start(today, None, 1), set()
+    for _ in range(10):
+        wanted.add(tuple(FeatureCTS().choose(today, state, Streams(rng.state.copy())).action[0]))
+        play = policy.choose(today, state, rng)
+        (arms,) = play.action[0].nonzero()
+        assert play.memo["arms"].tolist() == [arms.tolist()]
+        assert play.memo["phi"].tolist() == [phi[arms].tolist()]
+        policy.update(today, state, play, Feedback(play.action, play.action / 2), rng)
+    assert len(wanted) > 1
 
 
 def test_a_cost_of_nothing_changes_no_play() -> None:
@@ -78,7 +102,9 @@ def test_a_cost_of_nothing_changes_no_play() -> None:
     actions, played = Transport([1, 4, 5], [4, 6]), dict[float | None, list[Any]]()
     world = Stochastic(Uniform(0.0, np.array([0.2, 0.8, 0.5, 0.4, 0.7, 0.3])))
     for change in (None, 0.0, 10.0):
-        policy: Any = GenCTS() if change is None else SwitchingCost(GenCTS(), change)
+        policy: Any = GenCTS()
+        if change is not None:
+            policy = Constrained(policy, [SwitchingCost(change)])
         opened, rng = world.open(actions, 40, [0, 1], 3), Streams.spawn(3, 0, [0, 1])
         state, played[change] = policy.start(actions, None, 2), []
         for _ in range(40):
@@ -92,12 +118,12 @@ def test_a_cost_of_nothing_changes_no_play() -> None:
 
 @pytest.mark.parametrize("given", [-1, np.nan, np.inf, "15", None, True])
 def test_costs_that_are_no_costs_are_refused(given: Any) -> None:
-    with pytest.raises(InvalidInput, match="change: expected a number of 0 or more"):
-        SwitchingCost(GenCTS(), given)
+    with pytest.raises(InvalidInput, match="cost: expected a number of 0 or more"):
+        SwitchingCost(given)
 
 
 def test_policies_without_an_index_are_refused_and_numbers_of_another_setting() -> None:
-    with pytest.raises(InvalidInput, match="because of the switching cost"):
-        SwitchingCost(GenLBINFV()).start(Transport([1], [1]), None, 1)
-    with pytest.raises(InvalidInput, match="SwitchingCost"):
-        BootstrapCTS(change=15)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="because of the constraints"):
+        Constrained(GenLBINFV(), [SwitchingCost(1)]).start(Transport([1], [1]), None, 1)
+    with pytest.raises(InvalidInput, match=r"change: .* a switching cost"):
+        BootstrapCTS(change=15)  # type: ignore[call-arg]

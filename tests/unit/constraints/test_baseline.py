@@ -1,13 +1,15 @@
-"""Conservative: safe plans against enumeration, indices of policies, and plays in simulations."""
+"""Baseline: safe plans against enumeration, indices of policies, and plays in simulations."""
 
 import numpy as np
 import pytest
 
 from multiplay import (
+    Baseline,
     BootstrapCTS,
     Budget,
+    Changes,
     CombUCB,
-    Conservative,
+    Constrained,
     Coverage,
     FixedPlan,
     FollowTheLeader,
@@ -19,13 +21,16 @@ from multiplay import (
     Knapsack,
     Learner,
     Policy,
+    Rule,
     Stochastic,
     Streams,
+    SwitchingCost,
     Transport,
     Uniform,
 )
 from multiplay.actions import ActionSet, limited
-from multiplay.policies.allowance import Margin, safe_plans
+from multiplay.constraints.baseline import Allowed, Margin
+from multiplay.constraints.terms import planned
 from multiplay.testing import check_policy
 
 INDEXED = [GenCTS(), GaussianCTS(), BootstrapCTS(), CombUCB(), FollowTheLeader()]
@@ -58,23 +63,24 @@ def test_safe_plans_against_enumeration(plans: ActionSet) -> None:
     gaps = list[float]()  # of the best safe plan; infinite where none was found
     for _ in range(200):
         margin = drawn_margin(plans, baseline, rng)
-        costs = plans.sign * rng.uniform(0, 1, (1, plans.d))
-        proposal = plans.argmin(costs)
-        found = safe_plans(plans, costs.copy, proposal, baseline[None], margin)
+        theta = rng.uniform(0, 1, (1, plans.d))
+        costs, proposal = plans.sign * theta, plans.best(theta)
+        term = Allowed(baseline[None], margin)
+        action = planned(plans, theta.copy, proposal, [term])
         left = margin.target - everything
         g = margin.gain + plans.sign * left @ margin.mean[0]
         g = g - 2.0 * np.sqrt(margin.doubt + left**2 @ margin.variance[0])
         np.testing.assert_allclose(margin.of(everything[None])[0], g, atol=1e-12)
         by_plan = dict(zip(map(tuple, everything.tolist()), g, strict=True))
-        is_safe = by_plan[tuple(found.action[0].tolist())] >= 0
+        is_safe = by_plan[tuple(action[0].tolist())] >= 0
         if by_plan[tuple(proposal[0].tolist())] >= 0:
-            assert (found.action == proposal).all()
-            assert (found.eta[0], found.restricted[0]) == (0, False)
+            assert (action == proposal).all()
+            assert term.eta[0] == 0
             continue
-        assert is_safe or (found.action == baseline).all()
+        assert is_safe or (action == baseline).all()
         if (g >= 0).any():
             best = (everything[g >= 0] @ costs[0]).min()
-            gap = float(found.action[0] @ costs[0] - best) / abs(best)
+            gap = float(action[0] @ costs[0] - best) / abs(best)
             gaps.append(gap if is_safe else np.inf)
     assert len(gaps) >= 5
     assert min(gaps) > -1e-9
@@ -103,17 +109,16 @@ def test_index_is_what_choose_plays(policy: Policy) -> None:
 @pytest.mark.slow
 def test_contract_on_other_sets() -> None:
     for plans in (Knapsack([1, 2, 3], 5), Budget(4, [3, 2, 2], sense="max")):
-        check_policy(Conservative(BootstrapCTS(), per="week"), plans)
+        check_policy(Constrained(BootstrapCTS(), [Baseline(InProportion(), per="week")]), plans)
 
 
 def test_simulation_equals_a_learner_whose_reports_come_at_once() -> None:
     """The policy and the learner count the same units, and believe the same."""
     plans, means = Transport([3, 4], [4, 3]), np.array([0.2, 0.6, 0.5, 0.3])
-    for inner, per in ((BootstrapCTS(), None), (BootstrapCTS(change="follow"), None)):
-        policy = Conservative(
-            inner, FixedPlan({"s1->d1": 0, "s1->d2": 3, "s2->d1": 4}), 0.05, per=per
-        )
-        learner = Learner(plans, inner, baseline=policy.baseline, allowance=0.05, per=per)
+    for inner, per in ((BootstrapCTS(), None), (BootstrapCTS(memory=Changes()), None)):
+        rule = FixedPlan({"s1->d1": 0, "s1->d2": 3, "s2->d1": 4})
+        policy = Constrained(inner, [Baseline(rule, 0.05, per=per)])
+        learner = Learner(plans, inner, baseline=rule, allowance=0.05, per=per)
         other = Learner(plans, policy)
         rng, restricted = np.random.default_rng(2), 0
         for _ in range(15):
@@ -134,7 +139,7 @@ def test_plays_stay_within_the_allowance() -> None:
     plans, rule, trials = Transport([5, 6, 7], [6, 7, 5]), InProportion(), range(60)
     means = np.random.default_rng(4).uniform(0.16, 0.64, plans.d)
     exceeded = []
-    for policy in (BootstrapCTS(), Conservative(BootstrapCTS(), rule)):
+    for policy in (BootstrapCTS(), Constrained(BootstrapCTS(), [Baseline(rule)])):
         world = Stochastic(Uniform(0.6 * means, 1.4 * means)).open(plans, 30, trials, 7)
         state, rng, costs = policy.start(plans, None, 60), Streams.spawn(7, 1, trials), []
         for _ in range(30):
@@ -149,15 +154,23 @@ def test_plays_stay_within_the_allowance() -> None:
 
 def test_bad_settings() -> None:
     plans, reads = Transport([1, 4, 5], [4, 6]), InProportion()
+
+    def limited(policy: Policy, rule: Rule) -> Constrained:
+        return Constrained(policy, [Baseline(rule)])
+
     for policy, argument in (
-        (lambda: Conservative("GenCTS"), "policy"),  # type: ignore[arg-type]
-        (lambda: Conservative(GenCTS(), "rule"), "baseline"),  # type: ignore[arg-type]
-        (lambda: Conservative(GenCTS(), reads, 0), "allowance"),
-        (lambda: Conservative(GenCTS(), reads, 0.1, sure=1.0), "sure"),
-        (lambda: Conservative(GenCTS(), reads, 0.1, per="day"), "per"),
-        (lambda: Conservative(GenLBINFV()).start(plans, None, 1), "policy"),
-        (lambda: Conservative(GenCTS(), FixedPlan({"x": 1})).start(plans, None, 1), "baseline"),
-        (lambda: Conservative(GenCTS()).start(Coverage.example(), None, 1), "actions"),
+        (lambda: Constrained("GenCTS"), "policy"),  # type: ignore[arg-type]
+        (lambda: Constrained(GenCTS(), SwitchingCost(1)), "constraints"),  # type: ignore[arg-type]
+        (lambda: Constrained(GenCTS(), [15]), "constraints"),  # type: ignore[list-item]
+        (lambda: Constrained(GenCTS(), [SwitchingCost(1), SwitchingCost(2)]), "constraints"),
+        (lambda: Constrained(GenCTS(), [Baseline("each day")]), "constraints"),
+        (lambda: Baseline("rule"), "rule"),
+        (lambda: Baseline(reads, 0), "allowance"),
+        (lambda: Baseline(reads, 0.1, sure=1.0), "sure"),
+        (lambda: Baseline(reads, 0.1, per="day"), "per"),
+        (lambda: limited(GenLBINFV(), reads).start(plans, None, 1), "policy"),
+        (lambda: limited(GenCTS(), FixedPlan({"x": 1})).start(plans, None, 1), "baseline"),
+        (lambda: limited(GenCTS(), reads).start(Coverage.example(), None, 1), "actions"),
     ):
         with pytest.raises(InvalidInput) as error:
             policy()

@@ -1,0 +1,94 @@
+"""The pooled prior, noise and optimistic quantiles, compared with a slow twin."""
+
+from itertools import pairwise
+
+import numpy as np
+import pooled_twin
+import pytest
+
+from multiplay.kernels import bootstrap, pooled
+from multiplay.kernels.hypotheses import COLUMNS as HYPOTHESIS
+from multiplay.kernels.hypotheses import MARKS, OCTAVES
+from multiplay.kernels.moments import COLUMNS, KEPT, N
+from multiplay.kernels.random import normal_pair, uniform
+from multiplay.random import Streams, stream_words
+from multiplay.types import FloatArray
+
+NOT_KEPT = np.zeros((1, 1, 0, KEPT))
+NOTHING = (
+    np.zeros((1, 1, 0, HYPOTHESIS)),
+    np.zeros((1, 1, MARKS)),
+    np.zeros((1, 1, OCTAVES, 3)),
+)
+LAWS = ("coins", "narrow", "constant", "skew", "zero", "totals")
+
+
+def moments_of(law: str, d: int, rounds: int, rng: np.random.Generator) -> FloatArray:
+    """Return the moments of arms after some rounds, in which some arms were not played."""
+    moments, means = np.zeros((1, d, COLUMNS)), rng.uniform(0.05, 0.9, d)
+    for _ in range(rounds):
+        seen = rng.integers(0, 6, (1, d)) * (rng.random((1, d)) < 0.5)
+        first = np.concatenate([[0], np.cumsum(seen[0])])
+        mean = np.repeat(means, seen[0])
+        units = {
+            "coins": (rng.random(len(mean)) < mean).astype(float),
+            "narrow": np.clip(mean + 0.02 * rng.standard_normal(len(mean)), 0, 1),
+            "skew": rng.beta(0.3 * mean, 0.3 * (1 - mean)),
+            "zero": 0 * mean,
+        }.get(law, mean)[None]
+        total = np.array([[units[0, a:b].sum() for a, b in pairwise(first)]])
+        reports = np.empty((1, d, KEPT))
+        single = np.zeros((1, 0)) if law == "totals" else units
+        bootstrap.summarise(seen, total, single, first, reports)
+        bootstrap.learn(moments, NOT_KEPT, np.zeros(1, dtype=np.int64), reports)
+    return moments
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("d", "rounds"), [(1, 0), (1, 30), (6, 1), (6, 40), (40, 3), (40, 25)])
+def test_the_pooled_model_is_that_of_a_slow_twin(law: str, d: int, rounds: int) -> None:
+    """The prior, the coins, the means and e, with arms that were not seen and shifted arms."""
+    rng = np.random.default_rng((7, d, rounds))
+    rows = moments_of(law, d, rounds, rng)[0]
+    shift = rng.uniform(0, 0.1, d) if rounds % 2 else np.zeros(d)
+    out = np.empty((d, pooled.POOLED))
+    m, c0 = pooled.pool(rows, shift, out)
+    twin = pooled_twin.pooled(rows, shift)
+    assert (m, c0) == pytest.approx((twin.m, twin.c0), rel=1e-9)
+    for column, expected in zip(out.T, (twin.coins, twin.k, twin.e, rows[:, N]), strict=True):
+        np.testing.assert_allclose(column, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_draw_is_an_optimistic_quantile(law: str, sign: float) -> None:
+    """theta is the quantile at max(z (1 + u) / 2, xi), for the random numbers of its trial."""
+    rng, d = np.random.default_rng(5), 12
+    moments, t = moments_of(law, d, 15, rng), np.array([16])
+    shift, upper = rng.uniform(0, 0.1, d), np.full(d, 0.8)
+    words, theta = stream_words(Streams.spawn(3, 0, [0]), 1), np.empty((1, d))
+    again = words.copy()
+    pooled.draw(words, moments, *NOTHING, t, shift, upper, 0.0, sign, theta)
+    xi, z = normal_pair(again[0])[0], np.sqrt(np.log(26) / 2)
+    level = np.array([max(z * (1 + uniform(again[0])) / 2, xi) for _ in range(d)])
+    assert (words == again).all()
+    twin = pooled_twin.pooled(moments[0], shift)
+    expected = pooled_twin.optimistic(twin, moments[0, :, N], level, shift, upper, sign)
+    np.testing.assert_allclose(theta[0], expected, rtol=1e-4, atol=1e-7)
+
+
+def test_nothing_seen_is_a_uniform_prior() -> None:
+    """Without any report, the mean of an arm is uniform on [0, 1]."""
+    m, c0 = pooled.pool(np.zeros((4, COLUMNS)), np.zeros(4), np.empty((4, pooled.POOLED)))
+    assert (m, m * c0) == pytest.approx((0.5, 1.0))
+
+
+def test_arms_that_are_alike_teach_an_arm_that_was_not_seen() -> None:
+    """The prior narrows around the arms that were seen."""
+    rng = np.random.default_rng(0)
+    rows = moments_of("narrow", 30, 40, rng)[0]
+    rows[:, 4] = 0.4 + 0.01 * rng.standard_normal(30)
+    rows[0] = 0.0
+    m, c0 = pooled.pool(rows, np.zeros(30), np.empty((30, pooled.POOLED)))
+    assert abs(m - 0.4) < 0.02
+    assert np.sqrt(m * (1 - m) / (c0 + 1)) < 0.12  # of 30 arms, one more at the middle

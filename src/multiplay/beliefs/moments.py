@@ -64,7 +64,7 @@ class ArmMoments:
         The factor by which old reports fade in each round told, or the number of rounds that
         count; None to keep all.
     follow
-        True: an arm forgets the reports before a change, as ``BootstrapCTS(change="follow")``.
+        True: an arm forgets the reports before a change, as ``BootstrapCTS(memory=Changes())``.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import numpy as np
 
 from multiplay.beliefs.moments import ArmMoments
 from multiplay.kernels import beliefs as kernels
+from multiplay.kernels.moments import MEAN, SEEN, B, F, N, W
 from multiplay.types import FloatArray, IntArray
 
 
@@ -26,10 +27,16 @@ class Posterior:
     The noise of a unit, an effect of the day of each arm, and one that all arms of a day share are
     learned. An arm never seen is believed to be like the others.
 
+    The noise of a unit grows with the mean of its arm, by a power that is learned:
+    :math:`s_i^2 \propto m_i^p`, with p between 0 and 2.
+
     Parameters
     ----------
     moments
         The moments of all arms; they are read once.
+    low, width
+        The lowest loss of each arm and the width of its range, where ranges differ by arm. Arms are
+        then alike as shares of their own ranges.
 
     Examples
     --------
@@ -39,42 +46,74 @@ class Posterior:
     array([0.5, 0.5])
     """
 
-    def __init__(self, moments: ArmMoments) -> None:
-        self._sums = moments.sums
+    def __init__(
+        self,
+        moments: ArmMoments,
+        low: FloatArray | float = 0.0,
+        width: FloatArray | None = None,
+    ) -> None:
+        self._low, self._width = low, width
+        self._sums, common = moments.sums, moments.common
+        if width is not None:
+            self._sums, common = shares(self._sums, low, width), common / width.mean() ** 2
         self._sizes = np.empty((kernels.SIZES, 4))
-        self._arms = np.empty((len(moments.sums), 6))
+        self._arms = np.empty((len(self._sums), 6))
         self._rest = np.empty(2)
-        kernels.believe(moments.sums, moments.common, self._sizes, self._arms, self._rest)
+        kernels.believe(self._sums, common, self._sizes, self._arms, self._rest)
+
+    def _in_range(self, share: FloatArray) -> FloatArray:
+        """Return losses of the arms that are these shares of their ranges."""
+        return share if self._width is None else self._low + self._width * share
 
     @property
     def mean(self) -> FloatArray:
         """The believed mean loss of a unit of each arm, :math:`m_i`."""
-        return self._arms[:, kernels.M]
+        return self._in_range(self._arms[:, kernels.M])
 
     @property
     def spread(self) -> FloatArray:
         """The standard deviation of the loss of a unit of each arm within a day, :math:`s_i`."""
         deviation: FloatArray = np.sqrt(self._arms[:, kernels.S2])
-        return deviation
+        return deviation if self._width is None else self._width * deviation
 
     @property
     def mean_unseen(self) -> float:
-        """The believed mean loss of an arm that was never seen."""
+        """The believed mean loss of an arm that was never seen, as a share of its range."""
         return float(self._sizes[:, kernels.WEIGHT] @ self._sizes[:, kernels.MU])
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
         r"""Return :math:`m_i \mp t_{\nu_i} \sqrt{\text{var}_i}` for each arm."""
         width = student(self._arms[:, kernels.NU], level)
         width *= np.sqrt(self._arms[:, kernels.VARIANCE])
-        return self.mean - width, self.mean + width
+        middle = self._arms[:, kernels.M]
+        return self._in_range(middle - width), self._in_range(middle + width)
 
-    def half_width(self, places: IntArray, action: IntArray, level: float) -> float:
+    def half_width(self, places: IntArray, units: FloatArray, level: float) -> float:
         """Return half of the width of the interval of the mean cost of a plan.
 
-        ``action[j]`` units are of the arm at ``places[j]``; -1 for an arm never seen.
+        ``units[j]`` units are of the arm at ``places[j]``, -1 for an arm never seen; each of them
+        counts as the width of its range, where ranges differ.
         """
-        variance, nu = kernels.plan(self._sums, self._sizes, self._arms, self._rest, places, action)
+        variance, nu = kernels.plan(self._sums, self._sizes, self._arms, self._rest, places, units)
         return float(student(np.array([nu]), level)[0]) * math.sqrt(variance)
+
+
+def shares(sums: FloatArray, low: FloatArray | float, width: FloatArray) -> FloatArray:
+    """Return the moments of losses as shares of the ranges of their arms.
+
+    Examples
+    --------
+    >>> row = np.zeros((1, 9))
+    >>> row[0, [N, MEAN, B]] = 4, 0.3, 0.02
+    >>> shares(row, 0.2, np.array([0.5]))[0, [N, MEAN, B]].round(3)
+    array([4.  , 0.2 , 0.08])
+    """
+    found, square = sums.copy(), width**2
+    found[:, MEAN] = np.where(sums[:, N] > SEEN, (sums[:, MEAN] - low) / width, 0.0)
+    found[:, B] /= square
+    found[:, W] /= square
+    found[:, F] /= square**2
+    return found
 
 
 def student(nu: FloatArray, level: float) -> FloatArray:

@@ -9,14 +9,84 @@ from typing import Any
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
-from multiplay.kernels.moments import A2, DOF, KAPPA, MEAN, N2, SEEN, W_END, N, R, noise
+from multiplay.kernels.jit import kernel, subroutine
+from multiplay.kernels.moments import (
+    A2,
+    DOF,
+    KAPPA,
+    MEAN,
+    N2,
+    ROUNDING,
+    SEEN,
+    W_END,
+    B,
+    F,
+    N,
+    R,
+    W,
+    fourths,
+    noise,
+)
 from multiplay.types import FloatArray, IntArray
 
 SIZES = 13  # values of s_b
+POWERS, LARGEST_POWER = 9, 2.0
+LEAST_MEAN = 1e-6
 WEIGHT, MU, PRECISION, DAYS = range(4)  # columns of a size: pi, mu_g, P, sum h sqrt(A2)/n / P
 S2, V, VP, NU, M, VARIANCE = range(6)  # columns of an arm
 ENDS, S_G2 = range(2)
+
+
+@subroutine
+def scale_noise(rows: FloatArray, means: FloatArray, by_mean: FloatArray) -> None:
+    """by_mean[i] = g_i = m_i^p over its average, and the squares of the arms in units of it.
+
+    p is the mean of its posterior on POWERS, from how the squares of the arms follow their means; a
+    square of a heavy tail counts for less.
+    """
+    d = len(rows)
+    fourth = normal = d_all = units = squares = 0.0
+    for i in range(d):
+        row = rows[i]
+        if row[N] > SEEN:
+            fourth += row[F]
+            normal += fourths(row)
+            d_all += row[DOF] + max(row[R] - 1.0, 0.0)
+            units += row[N]
+            squares += row[W] + row[B]
+    by_mean[:] = 1.0
+    if squares <= ROUNDING * units:
+        return
+    tails = max(fourth / normal, 3.0)
+    c = 2.0 / (tails - 1.0)
+    evidence, most = np.zeros(POWERS), -math.inf
+    for j in range(POWERS):
+        p, logs, squares = LARGEST_POWER * j / (POWERS - 1), 0.0, 0.0
+        for i in range(d):
+            row = rows[i]
+            D = row[DOF] + max(row[R] - 1.0, 0.0)
+            if row[N] > SEEN and D > 0.0:
+                g = max(means[i], LEAST_MEAN) ** p
+                squares += (row[W] + row[B]) / g
+                logs += D * math.log(g)
+        evidence[j] = -0.5 * c * (logs + d_all * math.log(squares))
+        most = max(most, evidence[j])
+    total = power = 0.0
+    for j in range(POWERS):
+        weight = math.exp(evidence[j] - most)
+        total += weight
+        power += weight * LARGEST_POWER * j / (POWERS - 1)
+    power /= total
+    mean = 0.0
+    for i in range(d):
+        by_mean[i] = max(means[i], LEAST_MEAN) ** power
+        if rows[i, N] > SEEN:
+            mean += rows[i, N] * by_mean[i]
+    for i in range(d):
+        by_mean[i] *= units / mean
+        rows[i, W] /= by_mean[i]
+        rows[i, B] /= by_mean[i]
+        rows[i, F] /= by_mean[i] * by_mean[i]
 
 
 @kernel
@@ -31,18 +101,12 @@ def believe(
     """
     d = len(moments)
     s2 = np.empty(d)
-    s_e2, su, su0, c, sure, n_all, d_all, mean = noise(moments, np.zeros(d), s2)
-    least = min(KAPPA, 2.0 + d_all)
+    s_e2, su, su0, _, _, n_all, d_all, mean = noise(moments, np.zeros(d), s2)
     for i in range(d):
         row = moments[i]
-        arms[i, S2], arms[i, V], arms[i, VP], arms[i, NU] = s2[i], 0.0, -1.0, least
+        arms[i, VP] = -1.0
         if row[N] > SEEN:
-            nn = row[N] * row[N]
-            arms[i, V] = (s2[i] * row[N2] + su * row[A2]) / nn
-            arms[i, VP] = (s_e2 * row[N2] + su0 * row[A2]) / nn
-            arms[i, NU] = least + c * c * (row[DOF] + max(row[R] - 1.0, 0.0))
-    rest[ENDS] = W_END * (1.0 - sure) * (mean * mean + (1.0 - mean) ** 2) / (n_all + 1.0) ** 2
-    rest[S_G2] = min(max(common[0], 0.0) / (common[1] + 2.0), su)
+            arms[i, VP] = (s_e2 * row[N2] + su0 * row[A2]) / (row[N] * row[N])
     most = -math.inf
     for g in range(SIZES):
         s = 0.5 * 0.5**g
@@ -71,20 +135,32 @@ def believe(
     for g in range(SIZES):
         sizes[g, WEIGHT] /= total
     for i in range(d):
-        m = second = 0.0
-        for g in range(SIZES):
-            pi, mu = sizes[g, WEIGHT], sizes[g, MU]
-            sb2 = 0.25 * 0.25**g
-            f = 1.0 if arms[i, VP] < 0.0 else arms[i, VP] / (arms[i, VP] + sb2)
-            m_g = (1.0 - f) * moments[i, MEAN] + f * mu
-            C = (1.0 - f) ** 2 * arms[i, V] + f * f * sb2
-            m += pi * m_g
-            second += pi * (C + f * f * (1.0 / sizes[g, PRECISION] + rest[ENDS]))
+        arms[i, M] = 0.0
         for g in range(SIZES):
             f = 1.0 if arms[i, VP] < 0.0 else arms[i, VP] / (arms[i, VP] + 0.25 * 0.25**g)
+            arms[i, M] += sizes[g, WEIGHT] * ((1.0 - f) * moments[i, MEAN] + f * sizes[g, MU])
+    scaled, by_mean = moments.copy(), np.empty(d)
+    scale_noise(scaled, arms[:, M], by_mean)
+    _, su, _, c, sure, _, d_all, _ = noise(scaled, np.zeros(d), s2)
+    least = min(KAPPA, 2.0 + d_all)
+    for i in range(d):
+        row = moments[i]
+        arms[i, S2], arms[i, V], arms[i, NU] = by_mean[i] * s2[i], 0.0, least
+        if row[N] > SEEN:
+            arms[i, V] = by_mean[i] * (s2[i] * row[N2] + su * row[A2]) / (row[N] * row[N])
+            arms[i, NU] = least + c * c * (row[DOF] + max(row[R] - 1.0, 0.0))
+    rest[ENDS] = W_END * (1.0 - sure) * (mean * mean + (1.0 - mean) ** 2) / (n_all + 1.0) ** 2
+    rest[S_G2] = min(max(common[0], 0.0) / (common[1] + 2.0), su)
+    for i in range(d):
+        variance = 0.0
+        for g in range(SIZES):
+            sb2 = 0.25 * 0.25**g
+            f = 1.0 if arms[i, VP] < 0.0 else arms[i, VP] / (arms[i, VP] + sb2)
             m_g = (1.0 - f) * moments[i, MEAN] + f * sizes[g, MU]
-            second += sizes[g, WEIGHT] * (m_g - m) ** 2
-        arms[i, M], arms[i, VARIANCE] = m, second
+            C = (1.0 - f) ** 2 * arms[i, V] + f * f * sb2
+            C += f * f * (1.0 / sizes[g, PRECISION] + rest[ENDS])
+            variance += sizes[g, WEIGHT] * (C + (m_g - arms[i, M]) ** 2)
+        arms[i, VARIANCE] = variance
 
 
 @kernel
@@ -94,11 +170,11 @@ def plan(
     arms: FloatArray,
     rest: FloatArray,
     places: IntArray,
-    action: IntArray,
+    units: FloatArray,
 ) -> Any:
     """Return the variance of the mean cost of a plan, and its degrees of freedom.
 
-    ``action[i]`` units are of the arm at ``places[i]``; -1 stands for an arm without a row.
+    ``units[i]`` units are of the arm at ``places[i]``; -1 stands for an arm without a row.
     """
     unseen = np.zeros(9)
     of_unseen = np.array([0.0, 0.0, -1.0, 0.0, 0.0, 0.0])
@@ -106,15 +182,15 @@ def plan(
     for i in range(len(arms)):
         least = min(least, arms[i, NU])
     of_unseen[NU] = least
-    u = np.zeros(len(action))
+    u = np.zeros(len(units))
     total = np.zeros(SIZES)
     variance = mean = 0.0
     for g in range(SIZES):
         pi, mu, P = sizes[g, WEIGHT], sizes[g, MU], sizes[g, PRECISION]
         sb2 = 0.25 * 0.25**g
         own = of_mu = b = b2 = 0.0
-        for j in range(len(action)):
-            a = float(action[j])
+        for j in range(len(units)):
+            a = units[j]
             if a == 0.0:
                 continue
             row, arm = unseen, of_unseen
@@ -137,7 +213,7 @@ def plan(
     for g in range(SIZES):
         variance += sizes[g, WEIGHT] * (total[g] - mean) ** 2
     u_all = fractions = 0.0
-    for j in range(len(action)):
+    for j in range(len(units)):
         u_all += u[j]
         nu = arms[places[j], NU] if places[j] >= 0 else least
         fractions += u[j] * u[j] / nu

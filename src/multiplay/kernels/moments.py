@@ -169,6 +169,13 @@ def fade(moments: FloatArray, weight: float) -> None:
 
 
 @subroutine
+def fourths(row: FloatArray) -> float:
+    """Return W^2 / (DOF + 2) + B^2 / (free + 2), a third of F for normal noise of any scale."""
+    free = max(row[R] - 1.0, 0.0)
+    return float(row[W] ** 2 / (row[DOF] + 2.0) + row[B] ** 2 / (free + 2.0))
+
+
+@subroutine
 def noise(moments: FloatArray, shift: FloatArray, s2: FloatArray) -> Any:
     """Compute s_i^2, the noise of a unit of each arm; return what all arms share.
 

@@ -9,7 +9,7 @@ from multiplay.policies.baselines import (
 from multiplay.policies.bgcts import BGCTS as BGCTS
 from multiplay.policies.bootstrapcts import BootstrapCTS as BootstrapCTS
 from multiplay.policies.combucb import CombUCB as CombUCB
-from multiplay.policies.conservative import Conservative as Conservative
+from multiplay.policies.constrained import Constrained as Constrained
 from multiplay.policies.cosv import COSV as COSV
 from multiplay.policies.duplicated import Duplicated as Duplicated
 from multiplay.policies.escb import ESCB as ESCB
@@ -23,10 +23,28 @@ from multiplay.policies.gencts import GenCTS as GenCTS
 from multiplay.policies.genlbinfv import GenLBINFV as GenLBINFV
 from multiplay.policies.glrcucb import GLRCUCB as GLRCUCB
 from multiplay.policies.hybrid import Hybrid as Hybrid
+from multiplay.policies.index import Composed as Composed
 from multiplay.policies.lbinf import LBINF as LBINF
 from multiplay.policies.lints import LinTS as LinTS
 from multiplay.policies.linucb import LinUCB as LinUCB
 from multiplay.policies.olsucbc import OLSUCBC as OLSUCBC
+from multiplay.policies.pooledcts import PooledCTS as PooledCTS
+from multiplay.policies.rules import (
+    Bound as Bound,
+    Draw as Draw,
+    Mean as Mean,
+    Optimism as Optimism,
+    OptimisticQuantile as OptimisticQuantile,
+)
 from multiplay.policies.scaledscribble import ScaledScribble as ScaledScribble
-from multiplay.policies.switching import SwitchingCost as SwitchingCost
 from multiplay.policies.threeworlds import BestOfThreeWorlds as BestOfThreeWorlds
+from multiplay.posteriors.averages import Averages as Averages, Normal as Normal
+from multiplay.posteriors.coins import Coins as Coins
+from multiplay.posteriors.memories import (
+    Changes as Changes,
+    Discount as Discount,
+    Keep as Keep,
+    Window as Window,
+)
+from multiplay.posteriors.moments import Moments as Moments
+from multiplay.posteriors.pooled import Pooled as Pooled

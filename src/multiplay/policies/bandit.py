@@ -3,6 +3,7 @@
 import numpy as np
 
 from multiplay._support.checks import integer_setting, is_number
+from multiplay._support.hints import Hint, Option
 from multiplay.actions import ActionSet
 from multiplay.actions.coordinates import Listed
 from multiplay.errors import InvalidInput
@@ -47,10 +48,9 @@ class Bandit(Policy):
         """Return T, the number of rounds: at least 2, because log 1 = 0."""
         T = horizon if self.horizon is None else self.horizon
         if T is None:
-            name = type(self).__name__
-            raise InvalidInput(
-                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
-            )
+            own = Option("horizon", "365", type(self).__name__ + "({})")
+            hint = Hint("Use {}, for example.", own)
+            raise InvalidInput("horizon", "a number of rounds", "none", hint)
         return max(T, 2)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
-from multiplay.actions import ActionSet, Changing, OracleSet
+from multiplay._support.hints import Hint, Option
+from multiplay.actions import ActionSet, OracleSet, TimeVarying
 from multiplay.actions.base import whole_box
 from multiplay.actions.costs import Requirement
 from multiplay.beliefs.restart import Restart
@@ -21,7 +22,6 @@ LISTED_ARMS = 50  # of a set whose actions are listed: 10,000 flows may take 200
 POLYNOMIAL_ARMS = 200  # of a set whose hull is explored by thousands of calls of the oracle
 SEARCH_ARMS = 20  # of a set whose oracle is a search without a time limit
 SOLVED_ACTIONS = 100  # of a set that is listed by tens of solves for each action
-ROUNDS_TIMES_ARMS = 1_000_000  # of a window: all of them are kept, and saved
 
 
 class PolicyCost(NamedTuple):
@@ -40,8 +40,6 @@ class PolicyCost(NamedTuple):
         The most actions, if the policy lists all of them.
     capped : tuple of strings
         Settings that increase the cost; the service allows at most the default.
-    rounds_kept : str or None
-        The setting that says of how many rounds the state keeps the losses of each arm.
     """
 
     oracle: Literal["once", "often", "often in update"] = "once"
@@ -49,7 +47,6 @@ class PolicyCost(NamedTuple):
     most_arms: int | None = None
     most_actions: int | None = None
     capped: tuple[str, ...] = ()
-    rounds_kept: str | None = None
 
 
 @dataclass(frozen=True, init=False)
@@ -189,17 +186,10 @@ class Policy(ABC):
         Examples
         --------
         >>> from multiplay import BootstrapCTS
-        >>> BootstrapCTS(change="follow").summary.split(". ")[1]
-        'It follows changes.'
+        >>> BootstrapCTS(discount=0.99).summary.split(". ")[1]
+        'Old results count less.'
         """
-        forgets = [
-            ("It follows changes.", getattr(self, "change", None) == "follow"),
-            ("Old results count less.", getattr(self, "discount", None) is not None),
-            ("Only the last results count.", getattr(self, "window", None) is not None),
-            ("Each further unit may be worth less.", getattr(self, "units", None) == "ordered"),
-        ]
-        said = [text for text, applies in forgets if applies]
-        return " ".join([self.does or f"{type(self).__name__}.", *said])
+        return self.does or f"{type(self).__name__}."
 
     def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
         """Yield the quantities that must be limited on a set; cheap ones first.
@@ -215,10 +205,6 @@ class Policy(ABC):
         policy.window 600 rounds times arms
         """
         cost, name, d = self.cost or PolicyCost(), type(self).__name__, actions.d
-        rounds = getattr(self, cost.rounds_kept) if cost.rounds_kept else None
-        if rounds is not None:
-            argument, unit = f"policy.{cost.rounds_kept}", "rounds times arms"
-            yield Requirement(argument, rounds * d, ROUNDS_TIMES_ARMS, unit)
         oracle = actions.cost.oracle if actions.cost else "search"
         if cost.most_actions is not None:
             unit = f"arms for {name}, which lists all actions"
@@ -262,6 +248,13 @@ class Policy(ABC):
         None
         """
         return None
+
+    def memo(self, actions: ActionSet, action: IntArray) -> Arrays:
+        """Return what ``update`` needs to know of the actions that are played in the end.
+
+        A constraint may replace the action of ``choose``, and then adds this to its memo.
+        """
+        return {}
 
     @abstractmethod
     def update(
@@ -321,19 +314,6 @@ def drop_warm_start(policy: Policy, state: Arrays, actions: ActionSet) -> None:
         state.pop(name, None)
 
 
-def arm_totals(feedback: Feedback, state: FloatArray) -> FloatArray:
-    """Return the total of each arm, for an array of the state with trials and arms.
-
-    Kernels do not check the bounds of arrays: feedback with only the total of the round, or with
-    other trials or arms, is refused here.
-    """
-    total = feedback.total
-    if not state.shape == total.shape == feedback.seen.shape == feedback.count.shape:
-        mean = feedback.mean  # raises where only the total of the round is known
-        raise ValueError(f"feedback of shape {mean.shape} for a state of shape {state.shape}")
-    return total
-
-
 def shown(policy: Policy, feedback: Feedback) -> Feedback:
     """Return the feedback of a policy: only the round's total, if it learns from that."""
     return feedback.round_only() if policy.learns_from == "round" else feedback
@@ -351,19 +331,22 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
     >>> check_fits(GenLBINFV(), Transport([1, 4, 5], [4, 6]), horizon=1000, shows_units=True)
     """
     name = type(policy).__name__
-    if isinstance(actions, Changing) and horizon is None:
+    if isinstance(actions, TimeVarying) and horizon is None:
         raise InvalidInput(
             "actions",
             "the usual set of a learner",
             f"{actions!r}",
-            "Give one set here, and the set of each day when you ask: learner.ask(actions=today).",
+            Hint(
+                "Give one set here, and the set of each day when you ask: {}.",
+                Option("actions", "today", "learner.ask({})"),
+            ),
         )
-    if isinstance(actions, Changing) and not policy.changing:
+    if isinstance(actions, TimeVarying) and not policy.changing:
         raise InvalidInput(
             "policy",
             f"a policy that can play on changing sets, for {actions!r}",
             f"{policy!r}, which needs a fixed set",
-            "Use BootstrapCTS, CombUCB or GenLBINFV, say.",
+            "Use BootstrapCTS, CombUCB or GenLBINFV, for example.",
         )
     if policy.needs_linear and not (actions.linear or (policy.uses_known and actions.extra)):
         raise InvalidInput(
@@ -395,7 +378,7 @@ def all_actions(policy: str, actions: ActionSet, limit: int, instead: str) -> In
             "actions",
             f"a set of at most {limit} actions: {policy} enumerates all of them",
             f"more in {actions!r}",
-            f"Use {instead}; or write {policy}(limit=...).",
+            Hint("Use {}; or write {}.", instead, Option("limit", "...", policy + "({})")),
         ) from error
 
 

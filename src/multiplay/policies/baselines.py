@@ -8,14 +8,16 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.averages import ArmIndex, Averages, averages, unseen_first
 from multiplay.policies.base import Play, Policy, PolicyCost
+from multiplay.policies.index import IndexPolicy, Parts
+from multiplay.policies.rules import Mean
+from multiplay.posteriors.averages import Averages
 from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
-class FollowTheLeader(ArmIndex):
+class FollowTheLeader(IndexPolicy):
     r"""Play the best action for the average losses (or rewards) so far.
 
     Every arm is seen once. Then, with :math:`N_i` the units of arm i seen so far and :math:`S_i`
@@ -51,13 +53,13 @@ class FollowTheLeader(ArmIndex):
     does = "Plays the plan that was best so far, and tries nothing else."
     cost = PolicyCost()
 
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        """Return the averages."""
-        return averages(state)
+    def parts(self) -> Parts:
+        """Return averages."""
+        return Parts(Averages(), Mean())
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(Averages):
+class EpsilonGreedy(IndexPolicy):
     r"""Follow the leader, and with probability epsilon play at random instead.
 
     Each round, independently,
@@ -101,17 +103,31 @@ class EpsilonGreedy(Averages):
             raise InvalidInput(
                 "epsilon", "a probability in [0, 1]", repr(self.epsilon), "Leave it out for 0.1."
             )
+        super().__post_init__()
+
+    def parts(self) -> Parts:
+        """Return averages."""
+        return Parts(Averages(), Mean())
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the averages, or random costs with probability epsilon."""
+        theta = self._theta(actions, state, rng)
+        explore, costs = self._explored(actions, len(theta), rng)
+        return np.where(explore[:, None], actions.sign * costs, theta)
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the leader, or with probability epsilon a random action."""
-        action = unseen_first(actions, state, actions.best(averages(state)))
-        coin = rng.random((len(action), 1))[:, 0]
-        costs = random_costs(actions, len(action), rng)
-        explore = coin < self.epsilon
+        action = self._plan(actions, state, self._theta(actions, state, rng)).action
+        explore, costs = self._explored(actions, len(action), rng)
         if explore.any():
             action = action.copy()
             action[explore] = actions.argmin(costs[explore])
         return Play(action)
+
+    def _explored(self, actions: ActionSet, trials: int, rng: Rng) -> tuple[BoolArray, FloatArray]:
+        """Return in which trials a random action is played, and random costs."""
+        coin = rng.random((trials, 1))[:, 0]
+        return coin < self.epsilon, random_costs(actions, trials, rng)
 
 
 @dataclass(frozen=True)

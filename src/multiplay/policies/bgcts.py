@@ -8,14 +8,15 @@ import numpy as np
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.policies.averages import ArmIndex, as_means, averages, samples
 from multiplay.policies.base import PolicyCost
-from multiplay.random import Rng, standard_normal
+from multiplay.policies.index import IndexPolicy, Parts
+from multiplay.policies.rules import Draw
+from multiplay.posteriors.averages import Normal, samples
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class BGCTS(ArmIndex):
+class BGCTS(IndexPolicy):
     r"""Play the best action for losses (or rewards) drawn around the averages, with a boost.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
@@ -88,22 +89,41 @@ class BGCTS(ArmIndex):
     lam: float = 0.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not (is_number(self.lam) and 0 <= self.lam < np.inf):
             raise InvalidInput(
                 "lam", "a number of at least 0", repr(self.lam), "Leave it out for 0."
             )
+        super().__post_init__()
 
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
-        deviation = np.sqrt(self.boost(actions, state["t"])[:, None] / (2 * samples(state)))
-        normal = standard_normal(deviation.shape, rng)
-        return as_means(actions, averages(state) + deviation * normal)
+    def parts(self) -> Parts:
+        """Return a draw around the averages, with the boost."""
+        return Parts(Boosted(lam=self.lam), Draw())
 
     def boost(self, actions: ActionSet, t: FloatArray) -> FloatArray:
         """Return g(t)."""
-        m = min(int(np.count_nonzero(actions.n)), actions.M)
-        log = np.log(np.maximum(t, math.e))
-        doubt = math.log1p(math.e / self.lam) if self.lam > 0 else 0.0
-        g: FloatArray = (1 + self.lam) * (log + (m + 2) * np.log(log) + m / 2 * doubt) / log
-        return g
+        return boost(self.lam, actions, t)
+
+
+@dataclass(frozen=True, repr=False)
+class Boosted(Normal):
+    """A normal posterior that is widened by g(t), where t is the number of the round."""
+
+    lam: float = 0.0
+
+    def spread(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        r"""Return :math:`\sqrt{2 \sigma^2 g(t) / N_i}`."""
+        g = boost(self.lam, actions, state["t"])[:, None]
+        deviation: FloatArray = np.sqrt(g / (2 * samples(state["count"])))
+        return deviation
+
+    def interval(self, state: Arrays, level: float) -> None:
+        """Return None: the boost is no uncertainty."""
+
+
+def boost(lam: float, actions: ActionSet, t: FloatArray) -> FloatArray:
+    """Return g(t) of a set."""
+    m = min(int(np.count_nonzero(actions.n)), actions.M)
+    log = np.log(np.maximum(t, math.e))
+    doubt = math.log1p(math.e / lam) if lam > 0 else 0.0
+    g: FloatArray = (1 + lam) * (log + (m + 2) * np.log(log) + m / 2 * doubt) / log
+    return g

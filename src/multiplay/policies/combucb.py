@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.errors import InvalidInput
-from multiplay.kernels.averages import confidence_bounds
-from multiplay.policies.averages import ArmIndex
 from multiplay.policies.base import PolicyCost
-from multiplay.random import Rng
+from multiplay.policies.index import IndexPolicy, Parts, memory_of, planner_of
+from multiplay.policies.rules import Bound
+from multiplay.posteriors.averages import Averages
+from multiplay.posteriors.memories import Memory
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class CombUCB(ArmIndex):
+class CombUCB(IndexPolicy):
     r"""Play the best action for the most optimistic losses (or rewards) within the bounds.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
@@ -48,6 +45,10 @@ class CombUCB(ArmIndex):
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count, and
         :math:`\ln t` becomes :math:`\ln \min(t, W)`.
+    memory
+        Which reports count, in place of both: ``Changes()`` lets an arm whose losses changed forget
+        what it was told before, by itself. ``discount`` and ``window`` are short forms of
+        ``Discount(...)`` and ``Window(...)``.
     replan
         "rarely": the solver is called in few rounds, and the best of the plans that it found is
         played in the others, for sets whose plans take long to compute: see "Few calls of the
@@ -81,27 +82,19 @@ class CombUCB(ArmIndex):
     """
 
     does = "Plays the plan that is best if everything is as good as it may still be."
-    cost = PolicyCost(rounds_kept="window")
+    cost = PolicyCost()
 
     alpha: float = 1.5
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
     replan: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (is_number(self.alpha) and 0 < self.alpha < np.inf):
-            raise InvalidInput(
-                "alpha", "a positive number", repr(self.alpha), "Leave it out for 1.5."
-            )
-
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        """Return the bounds."""
-        return self.bounds(actions, state)
+    def parts(self) -> Parts:
+        """Return the bounds of averages."""
+        memory = memory_of(self.memory, self.discount, self.window)
+        return Parts(Averages(memory), Bound(self.alpha), planner_of(self.replan, memory))
 
     def bounds(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the lower confidence bounds of losses, or the upper ones of rewards."""
-        t, N, S = state["t"], state["count"], state["sum"]
-        bound = np.empty(N.shape)
-        confidence_bounds(t, N, S, *self.memory, float(self.alpha), actions.sign, bound)
-        return bound
+        return Averages(self.posterior.memory).bound(self.alpha, actions, state)

@@ -1,21 +1,25 @@
 """COS-V: combinatorial sampling with estimated variances of the arms."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
-from multiplay.policies.averages import ArmIndex, as_means, averages, samples
 from multiplay.policies.base import PolicyCost
+from multiplay.policies.index import IndexPolicy, Parts
 from multiplay.policies.olsucbc import check_doubt, doubt, pair_sums
-from multiplay.random import Rng, standard_normal
+from multiplay.policies.rules import Draw
+from multiplay.posteriors.averages import Normal, samples
+from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
 @dataclass(frozen=True)
-class COSV(ArmIndex):
+class COSV(IndexPolicy):
     r"""Play the best action for losses drawn around averages, by estimated variances of the arms.
 
     Every arm is seen once. With the sums of ``OLSUCBC``, of single arms only,
@@ -85,38 +89,55 @@ class COSV(ArmIndex):
 
     does = "Plays each plan as often as it may be the best, by how much results vary."
     cost = PolicyCost(step=2.0)
-    restarts = False
 
     beta: float = 1.0
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
         check_doubt(self.beta, self.kappa, "beta")
+        super().__post_init__()
 
-    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return the state before round 1: no losses."""
-        shape = (trials, actions.d)
-        sums = {name: np.zeros(shape) for name in ("products", "pairs", "squares")}
-        return super().start(actions, horizon, trials) | sums
-
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
-        normal = standard_normal(state["count"].shape, rng)
-        return as_means(actions, averages(state) + self.deviation(actions, state) * normal)
+    def parts(self) -> Parts:
+        """Return a draw around the averages, by the variances."""
+        return Parts(Variances(beta=self.beta, kappa=self.kappa), Draw())
 
     def deviation(self, actions: ActionSet, state: Arrays) -> FloatArray:
         r"""Return the standard deviation of :math:`\theta`."""
+        return Variances(beta=self.beta, kappa=self.kappa).spread(actions, state)
+
+
+@dataclass(frozen=True, repr=False)
+class Variances(Normal):
+    """A normal posterior by bounds of the variances of the arms, from sums of squares of rounds."""
+
+    names = ("count", "sum", "products", "pairs", "squares")
+    restarts = False
+
+    kappa: float = 1.0
+
+    def gains(self, feedback: Feedback, rng: Rng) -> tuple[NDArray[Any], ...]:
+        """Return units, losses, and the squares of both of each arm."""
+        units = feedback.seen.astype(float)
+        return feedback.seen, feedback.total, feedback.total**2, units**2, units**4
+
+    def add(self, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Count every unit, and the squares."""
+        super().add(state, feedback, rng)
+        for name, gain in zip(self.names[2:], self.gains(feedback, rng)[2:], strict=True):
+            state[name] += gain
+
+    def lacks(self, method: str) -> str | None:
+        """Return why a method cannot be called: single units tell no squares of rounds."""
+        return f"has no {method}()" if method == "counts" else super().lacks(method)
+
+    def spread(self, actions: ActionSet, state: Arrays) -> FloatArray:
+        """Return the standard deviation of a draw."""
         bound = np.empty(state["count"].shape)
         h = doubt(self.kappa, state["t"].astype(float), actions.d)
         kernels.variances(h, *pair_sums(state), bound)
         squared = state["pairs"] * bound + actions.n.astype(float) ** 2
-        deviation: FloatArray = np.sqrt(self.beta * squared) / samples(state)
+        deviation: FloatArray = np.sqrt(self.beta * squared) / samples(state["count"])
         return deviation
 
-    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count every unit, also those of external plans."""
-        super().absorb(actions, state, feedback, rng)
-        units = feedback.seen.astype(float)
-        state["products"] += feedback.total**2
-        state["pairs"] += units**2
-        state["squares"] += units**4
+    def interval(self, state: Arrays, level: float) -> None:
+        """Return None: a draw is wider than what is believed."""

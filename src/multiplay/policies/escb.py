@@ -7,14 +7,16 @@ import numpy as np
 
 from multiplay._support.checks import integer_setting
 from multiplay.actions import ActionSet
-from multiplay.policies.averages import Averages, averages, unseen_first
 from multiplay.policies.base import Play, PolicyCost, all_actions, known_values
+from multiplay.policies.index import ArmPolicy
+from multiplay.policies.planners import unseen_first
+from multiplay.posteriors.averages import Averages, averages
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class ESCB(Averages):
+class ESCB(ArmPolicy):
     r"""Play the action with the most optimistic value within its confidence bound.
 
     Every arm is seen once. Then, in round t, with :math:`N_i` samples of arm i and their average
@@ -71,6 +73,8 @@ class ESCB(Averages):
     needs_linear = True
     uses_known = True
 
+    posterior = Averages()
+
     limit: int = 10_000
 
     def __post_init__(self) -> None:
@@ -84,7 +88,7 @@ class ESCB(Averages):
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Compare all actions."""
         best = (actions.sign * self.indices(actions, state)).argmin(axis=1)
-        return Play(unseen_first(actions, state, self.compared(actions)[best]))
+        return Play(unseen_first(self.posterior, actions, state, self.compared(actions)[best]))
 
     def indices(self, actions: ActionSet, state: Arrays) -> FloatArray:
         """Return the index of every action, in the order of ``actions.enumerate()``."""

@@ -6,17 +6,20 @@ import numpy as np
 
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.beliefs.features import FeatureModel, Reports, played_rows
+from multiplay.beliefs.features import FeatureModel, played_rows
 from multiplay.errors import InvalidInput
-from multiplay.features.rows import FeatureRows
-from multiplay.feedback import Feedback
-from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
+from multiplay.feedback import Feedback, arm_totals
+from multiplay.policies.base import Play, PolicyCost
+from multiplay.policies.index import IndexPolicy, Parts, memory_of, planner_of
+from multiplay.policies.rules import Draw, Optimism
+from multiplay.posteriors.features import Features, check_width, rows_of
+from multiplay.posteriors.memories import Memory
 from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 
-@dataclass(frozen=True)
-class FeatureCTS(Policy):
+@dataclass(frozen=True, repr=False)
+class FeatureCTS(IndexPolicy):
     r"""Play the best action for mean losses (or rewards) drawn from a model of their features.
 
     The loss of a unit of arm i in round t is taken to be
@@ -58,10 +61,14 @@ class FeatureCTS(Policy):
         If given, nothing is drawn: each arm has its mean less (for rewards: plus) so many standard
         deviations. 2.0 needs fewer rounds than drawing where reports are not late; with
         ``effects=False`` it is CombLinUCB.
-    change
-        "follow" to look for changes of all coefficients: a second posterior begins from nothing now
-        and then, and replaces the first once it has predicted the losses 10^9 times as well. It
-        takes twice the time. "ignore": all reports count alike.
+    memory
+        Which reports count. ``Changes()`` looks for changes of all coefficients: a second posterior
+        begins from nothing now and then, and replaces the first once it has predicted the losses
+        10^9 times as well. It takes twice the time. ``Discount(...)`` is the long form of
+        ``discount``.
+    replan
+        "rarely": the solver is called in few rounds, see "Few calls of the solver" in
+        docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -93,107 +100,59 @@ class FeatureCTS(Policy):
     cost = PolicyCost(step=5.0)
     shared = (*FeatureModel.SHARED,)
     reads_features = True
-    changing = True
-    partial = True
-    absorbs = True
 
     discount: float | None = field(default=None, kw_only=True)
     effects: bool = field(default=True, kw_only=True)
     optimism: float | None = field(default=None, kw_only=True)
-    change: str = field(default="ignore", kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        if self.discount is not None and not (is_number(self.discount) and 0 < self.discount < 1):
-            hint = "Use 0.99 to remember about 100 rounds, or leave it out to forget nothing."
-            raise InvalidInput("discount", "a number between 0 and 1", repr(self.discount), hint)
-        if not isinstance(self.effects, bool):
-            raise InvalidInput("effects", "True or False", repr(self.effects), "Leave it out.")
-        given = self.optimism
+    def parts(self) -> Parts:
+        """Return a draw of the model, or means less deviations."""
+        given, memory = self.optimism, memory_of(self.memory, self.discount)
         if given is not None and not (is_number(given) and 0 <= given < np.inf):
             hint = "Use 2.0, or leave it out to draw from the posterior."
             raise InvalidInput("optimism", "a number of at least 0", repr(given), hint)
-        if not isinstance(self.change, str) or self.change not in ("follow", "ignore"):
-            hint = "Use 'follow' for costs that may change, or leave it out."
-            raise InvalidInput("change", "'follow' or 'ignore'", repr(self.change), hint)
-        if self.change == "follow" and self.discount is not None:
-            hint = "Leave out the discount: changes are found without it."
-            raise InvalidInput("change", "'ignore' with a discount", "'follow'", hint)
+        rule = Draw() if given is None else Optimism(given)
+        return Parts(Features(memory, self.effects), rule, planner_of(self.replan, memory))
 
     @property
     def model(self) -> FeatureModel:
         """The model, with the settings of the policy."""
-        return FeatureModel(self.effects, self.discount, self.change == "follow")
+        return self._features.model
 
-    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return the posterior before anything is seen."""
-        state = self.model.start(actions.d, rows_of(actions).p, trials)
-        offset = 0.0 if actions.offset is None else actions.offset.min()
-        return state | {"origin": np.full(trials, offset)}
+    @property
+    def _features(self) -> Features:
+        features = self.posterior
+        assert isinstance(features, Features)
+        return features
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for one draw; the memo has the features of what is played."""
-        rows = rows_of(actions)
-        check_width(state, rows)
-        means = self.draw(actions, state, rng)
-        if not actions.affine:
-            means = np.clip(means, 0.0, 1.0)
-        action = actions.best(means)
-        arms, phi = played_rows(action, rows)
-        return Play(action, {"arms": arms, "phi": phi})
+        """Play the best action for the index; the memo has the features of what is played."""
+        check_width(state, rows_of(actions))
+        play = super().choose(actions, state, rng)
+        return Play(play.action, self.memo(actions, play.action), play.cache)
 
-    def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        """Return the mean of every arm that the action is chosen for, less the set's offset."""
-        rows = rows_of(actions)
-        if self.optimism is None:
-            means = self.model.draw(state, rows, rng)
-        else:
-            mean, deviation = self.model.posterior(state, rows)
-            means = mean - actions.sign * self.optimism * deviation
-        if actions.offset is not None:
-            means += state["origin"][:, None] - actions.offset
-        return means
+    def memo(self, actions: ActionSet, action: IntArray) -> Arrays:
+        """Return the arms that are played, and their features."""
+        arms, phi = played_rows(action, rows_of(actions))
+        return {"arms": arms, "phi": phi}
 
     def update(
         self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
     ) -> None:
         """Let a round pass, and add the report of each arm."""
         arm_totals(feedback, state["N"])
+        state |= play.cache
         self.model.pass_round(state)
-        self._learn(actions, state, play, feedback)
+        self._features.learn(actions, state, play.memo, feedback)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Add the report of each arm of an external plan, with the features of the set."""
         arm_totals(feedback, state["N"])
-        rows = rows_of(actions)
-        check_width(state, rows)
-        arms, phi = played_rows(feedback.seen, rows)
-        play = Play(feedback.count, {"arms": arms, "phi": phi})
-        self._learn(actions, state, play, feedback)
-
-    def _learn(self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback) -> None:
-        offset = actions.offset
-        if offset is not None:
-            offset = offset - state["origin"][0]
-        memo = play.memo
-        self.model.learn(state, Reports.of(memo["arms"], memo["phi"], feedback, offset))
+        check_width(state, rows_of(actions))
+        self._features.learn(actions, state, self.memo(actions, feedback.seen), feedback)
 
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Let old reports of arms that could not be played fade as those of all other arms."""
         self.model.absent(state, rounds)
-
-
-def rows_of(actions: ActionSet) -> FeatureRows:
-    """Return the features of a set; an intercept if it has none."""
-    return FeatureRows.none(actions.d) if actions.features is None else actions.features
-
-
-def check_width(state: Arrays, rows: FeatureRows) -> None:
-    """Raise ``InvalidInput`` if a set has more or fewer features than the state."""
-    p = state["X"].shape[2]
-    if rows.p != p:
-        raise InvalidInput(
-            "actions",
-            f"a set with {p} features, as at the start",
-            f"{rows.p}",
-            "Declare the same columns for all rounds.",
-        )

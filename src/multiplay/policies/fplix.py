@@ -9,9 +9,9 @@ from multiplay._support.checks import integer_setting, is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.policies.missing import report_counts, report_weights
+from multiplay.posteriors.averages import count, predicted
 from multiplay.random import Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
+from multiplay.feedback import Feedback, arm_totals
 from multiplay.hull import Hull, LiftedHull, Regulariser
 from multiplay.kernels import ftrl as kernels
-from multiplay.policies.base import Play, Policy, PolicyCost, arm_totals
+from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.policies.missing import counts_reports, report_counts, report_weights
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray

@@ -2,20 +2,14 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from multiplay._support.checks import is_number
-from multiplay.actions import ActionSet
-from multiplay.errors import InvalidInput
-from multiplay.policies.averages import FADED, ArmIndex, as_means, averages, samples
 from multiplay.policies.base import PolicyCost
-from multiplay.policies.shared_seed import check_shared_seed, seeds
-from multiplay.random import Rng, standard_normal
-from multiplay.types import Arrays, FloatArray
+from multiplay.policies.index import IndexPolicy, Parts, draw_of, memory_of, planner_of
+from multiplay.posteriors.averages import Normal
+from multiplay.posteriors.memories import Memory
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianCTS(ArmIndex):
+class GaussianCTS(IndexPolicy):
     r"""Play the best action for losses (or rewards) drawn around the average of every arm.
 
     Every arm is seen once. Then, each round, with :math:`N_i` samples of arm i and their average
@@ -45,6 +39,10 @@ class GaussianCTS(ArmIndex):
         An arm with :math:`N_i < 0.1` counts as unseen again.
     window
         The same by W, a number of rounds: only the samples of the last W rounds told count.
+    memory
+        Which reports count, in place of both: ``Changes()`` lets an arm whose losses changed forget
+        what it was told before, by itself. ``discount`` and ``window`` are short forms of
+        ``Discount(...)`` and ``Window(...)``.
     shared_seed
         One random number for all arms of a round: with
         :math:`z \sim \mathcal{N}(0, 1)`,
@@ -70,61 +68,27 @@ class GaussianCTS(ArmIndex):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from multiplay import GaussianCTS, Learner, Transport
     >>> learner = Learner(Transport([1, 4, 5], [4, 6]), GaussianCTS(), seed=0)
     >>> sum(learner.ask().plan.values())
     10
-
-    How far it draws, after 25 and 2500 samples:
-
-    >>> GaussianCTS().deviation({"count": np.array([[25.0, 2500.0]])})
-    array([[0.1 , 0.01]])
     """
 
     does = (
         "Plays each plan as often as it is likely to be the best, if results vary around "
         "fixed averages."
     )
-    cost = PolicyCost(rounds_kept="window")
+    cost = PolicyCost()
 
     beta: float = 1.0
     discount: float | None = field(default=None, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
     shared_seed: bool = field(default=False, kw_only=True)
     replan: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shared_seed(self.shared_seed)
-        if not (is_number(self.beta) and 0 < self.beta < np.inf):
-            raise InvalidInput("beta", "a positive number", repr(self.beta), "Leave it out for 1.")
-
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`, cut to [0, 1] where the value of an action is not affine."""
-        return as_means(actions, self.draw(state, rng))
-
-    def draw(self, state: Arrays, rng: Rng) -> FloatArray:
-        r"""Return :math:`\theta`."""
-        shape = state["count"].shape
-        normal = seeds(shape[0], rng) if self.shared_seed else standard_normal(shape, rng)
-        theta: FloatArray = averages(state) + self.deviation(state) * normal
-        return theta
-
-    def deviation(self, state: Arrays) -> FloatArray:
-        r"""Return :math:`\sqrt{\beta / (4 N_i)}`; that of one sample for an arm unseen."""
-        deviation: FloatArray = np.sqrt(self.beta / (4 * samples(state)))
-        return deviation
-
-    def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the part of the normal distribution in the middle, cut to [0, 1].
-
-        An arm unseen has [0, 1].
-        """
-        from scipy.special import ndtri
-
-        mean, width = averages(state), ndtri((1 + level) / 2) * self.deviation(state)
-        unseen = state["count"] < FADED
-        low = np.where(unseen, 0.0, np.clip(mean - width, 0.0, 1.0))
-        high = np.where(unseen, 1.0, np.clip(mean + width, 0.0, 1.0))
-        return low, high
+    def parts(self) -> Parts:
+        """Return a draw around the averages."""
+        memory = memory_of(self.memory, self.discount, self.window)
+        draw, planner = draw_of(self.shared_seed), planner_of(self.replan, memory)
+        return Parts(Normal(memory, self.beta), draw, planner)

@@ -10,10 +10,10 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.kernels import adainf as kernels
-from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play, Policy, PolicyCost
 from multiplay.policies.ftrl import warm_start
 from multiplay.policies.missing import report_counts, report_weights
+from multiplay.posteriors.averages import count, predicted
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
@@ -34,7 +34,7 @@ class GenAdaINF(Policy):
     In round t
 
     1. :math:`\text{risk}_i = q_i` for losses and :math:`1 - q_i` for rewards; :math:`r_i = n_i`
-       where whole actions are drawn (a knapsack, say);
+       where whole actions are drawn (a knapsack, for example);
     2. x minimises :math:`\langle q + \hat{L}, x \rangle + \Psi(x)` over
        :math:`\operatorname{conv}(\mathcal{A})`; an action a with :math:`\mathbb{E}[a] = x` is
        played, and :math:`k_i` is the average of the :math:`a_i` losses seen;

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number, true_or_false
+from multiplay._support.hints import Hint, Option
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
@@ -17,6 +18,7 @@ from multiplay.types import Arrays, FloatArray
 PREDICTIONS = ("ls", "gd")
 INITIALS = ("paper", "units")
 DEFAULT_EPSILON = 0.2  # the published setting of LBINFV
+ANYTIME_HINT = Hint("Write {} to play as if T were not known.", Option("anytime", "True"))
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class GenLBINFV(LogBarrier):
         if self.initial not in INITIALS:
             expected = "'paper' (beta_i = 1 + e_i / n_i) or 'units' (the same, divided by n_i)"
             raise InvalidInput("initial", expected, repr(self.initial), "Leave it out for 'paper'.")
-        true_or_false("anytime", self.anytime, "Write anytime=True to play as if T were not known.")
+        true_or_false("anytime", self.anytime, ANYTIME_HINT)
         if self.anytime and self.horizon is not None:
             raise InvalidInput(
                 "anytime",

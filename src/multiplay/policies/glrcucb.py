@@ -9,9 +9,11 @@ from multiplay._support.checks import probability
 from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels import drift
-from multiplay.policies.averages import Averages, unseen_first
 from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.combucb import CombUCB
+from multiplay.policies.index import IndexPolicy, Parts
+from multiplay.policies.rules import Bound
+from multiplay.posteriors.averages import Averages
+from multiplay.posteriors.memories import Memory, Sums
 from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -20,7 +22,7 @@ LIVE = 10_000  # rounds, where no horizon is known
 
 
 @dataclass(frozen=True, repr=False)
-class GLRCUCB(Averages):
+class GLRCUCB(IndexPolicy):
     r"""Play as ``CombUCB``, look at every arm now and then, and forget all after a change.
 
     For n losses of an arm, of which the first s have the average :math:`\hat{\mu}_{1:s}`, the
@@ -57,7 +59,7 @@ class GLRCUCB(Averages):
 
     See Also
     --------
-    BootstrapCTS : With ``change="follow"``, only the arm that changed forgets.
+    BootstrapCTS : With ``memory=Changes()``, only the arm that changed forgets.
 
     References
     ----------
@@ -81,7 +83,6 @@ class GLRCUCB(Averages):
 
     does = "Plays the plan that may be the best, and starts anew after a change."
     cost = PolicyCost(step=4.0)
-    restarts = False  # by hand: it keeps sums for its test that do not tell rounds
     changing = False  # a restart drops the sums of all arms, also of those not in today's set
 
     alpha: float = 1.5
@@ -89,70 +90,99 @@ class GLRCUCB(Averages):
     delta: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        CombUCB(self.alpha)  # checks alpha
         for name, default in (("p", "sqrt(ln T / T)"), ("delta", "1 / T")):
             if getattr(self, name) is not None:
                 probability(name, getattr(self, name), f"Leave it out for {default}.")
+        super().__post_init__()
+
+    def parts(self) -> Parts:
+        """Return the bounds of averages that start again."""
+        return Parts(Restarted(RestartAll()), Bound(self.alpha))
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
-        """Return the state before round 1: no losses, and room for their checkpoints."""
-        T, shape = max(horizon or LIVE, 2), (trials, actions.d)
+        """Return the state before round 1: no losses, and how often to explore and to restart."""
+        T = max(horizon or LIVE, 2)
         p = math.sqrt(math.log(T) / T) if self.p is None else self.p
         delta = 1 / T if self.delta is None else self.delta
-        sums = super().start(actions, horizon, trials)
-        return sums | {
+        return super().start(actions, horizon, trials) | {
             "period": np.full(trials, max(int(actions.d / p), actions.d)),
             "price": np.full(trials, math.log(4 / delta)),
+        }
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return the bounds; the arm whose turn it is comes before all others."""
+        theta = self._theta(actions, state, rng)
+        return theta - actions.sign * (1 + actions.M) * self._wanted(actions, state)
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for the bounds, or one with the arm whose turn it is."""
+        bounds, wanted = self._theta(actions, state, rng), self._wanted(actions, state)
+        action, early = self._plan(actions, state, bounds).action, wanted.any(axis=1)
+        if early.any():
+            costs = actions.sign * bounds[early]
+            action = action.copy()
+            action[early] = actions.argmin(costs - (1 + actions.M) * wanted[early])
+        return Play(action)
+
+    def _wanted(self, actions: ActionSet, state: Arrays) -> BoolArray:
+        """Return the arm whose turn it is in each trial, if any, (trials, d)."""
+        turn = (state["t"] - 1) % state["period"]
+        wanted: BoolArray = np.arange(actions.d) == turn[:, None]
+        return wanted
+
+
+@dataclass(frozen=True, repr=False)
+class Restarted(Averages):
+    """Averages that no restart by hand reaches: the sums of the test do not tell rounds."""
+
+    restarts = False
+
+
+@dataclass(frozen=True)
+class RestartAll(Memory):
+    """All reports count, until the likelihood ratio of an arm shows a change: then none does."""
+
+    def start(self, of: Sums, trials: int, d: int) -> Arrays:
+        """Return no losses, and room for their checkpoints."""
+        shape = trials, d
+        return of.empty(trials, d) | {
             "rounds": np.zeros((*shape, MOST), dtype=np.int64),
             "seen": np.zeros((*shape, MOST), dtype=np.int64),
             "total": np.zeros((*shape, MOST)),
             "length": np.zeros(shape, dtype=np.int64),
         }
 
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for the bounds, or one with the arm whose turn it is."""
-        bounds = CombUCB(self.alpha).bounds(actions, state)
-        action = unseen_first(actions, state, actions.best(bounds))
-        turn = (state["t"] - 1) % state["period"]
-        early = turn < actions.d
-        if early.any():
-            costs, wanted = actions.sign * bounds[early], np.arange(actions.d) == turn[early, None]
-            action = action.copy()
-            action[early] = actions.argmin(costs - (1 + actions.M) * wanted)
-        return Play(action)
-
-    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Count every unit, also those of external plans; drop everything after a change."""
-        super().absorb(actions, state, feedback, rng)
+    def learn(self, of: Sums, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Count every unit; drop everything after a change."""
+        of.add(state, feedback, rng)
         rounds, seen, total = (state[n].reshape(-1, MOST) for n in ("rounds", "seen", "total"))
         length, now = state["length"].reshape(-1), state["t"].max(keepdims=True)
         units, losses = feedback.seen.reshape(1, -1), feedback.total.reshape(1, -1)
         drift.add_many(now, np.arange(len(length)), units, losses, rounds, seen, total, length)
         if length.max() == MOST:
             drift.thin(LEFT, STEP, rounds, seen, total, length)
-        changed = (feedback.seen > 0) & self.changed(state)
-        restart = changed.any(axis=1)
+        restart = ((feedback.seen > 0) & changed(state)).any(axis=1)
         if restart.any():
             for name in ("count", "sum", "length"):
                 state[name][restart] = 0
             state["t"][restart] = 1
 
-    def changed(self, state: Arrays) -> BoolArray:
-        """Return which arms have a likelihood ratio of at least the threshold."""
-        seen, total = (state[name].reshape(-1, MOST) for name in ("seen", "total"))
-        length = state["length"].reshape(-1)
-        split, excess = np.empty_like(length), np.empty(len(length))
-        # The ratio less ln(s^2 sqrt(n - s)), which is at most 2.5 ln n: few arms remain.
-        drift.clearest_split(12.0, seen, total, length, split, excess)
-        n = np.log(np.maximum(state["count"], 1.0))
-        threshold = (state["price"][:, None] + 1.5 * n).reshape(-1)
-        rows = np.flatnonzero(excess >= threshold - 2.5 * n.reshape(-1))
-        changed = np.zeros(len(length), dtype=bool)
-        if len(rows):
-            changed[rows] = (
-                likelihood_ratio(seen[rows], total[rows], length[rows]) >= (threshold[rows])
-            )
-        return changed.reshape(state["length"].shape)
+
+def changed(state: Arrays) -> BoolArray:
+    """Return which arms have a likelihood ratio of at least the threshold."""
+    seen, total = (state[name].reshape(-1, MOST) for name in ("seen", "total"))
+    length = state["length"].reshape(-1)
+    split, excess = np.empty_like(length), np.empty(len(length))
+    # The ratio less ln(s^2 sqrt(n - s)), which is at most 2.5 ln n: few arms remain.
+    drift.clearest_split(12.0, seen, total, length, split, excess)
+    n = np.log(np.maximum(state["count"], 1.0))
+    threshold = (state["price"][:, None] + 1.5 * n).reshape(-1)
+    rows = np.flatnonzero(excess >= threshold - 2.5 * n.reshape(-1))
+    found = np.zeros(len(length), dtype=bool)
+    if len(rows):
+        ratio = likelihood_ratio(seen[rows], total[rows], length[rows])
+        found[rows] = ratio >= threshold[rows]
+    return found.reshape(state["length"].shape)
 
 
 def likelihood_ratio(seen: IntArray, total: FloatArray, length: IntArray) -> FloatArray:

@@ -11,9 +11,9 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.hull import Regulariser
 from multiplay.kernels.ftrl import TINY, slow_rate
-from multiplay.policies.averages import count, predicted
 from multiplay.policies.base import Play
 from multiplay.policies.ftrl import FTRL
+from multiplay.posteriors.averages import count, predicted
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 

@@ -6,17 +6,19 @@ from functools import lru_cache
 import numpy as np
 
 from multiplay._support.checks import integer_setting, is_number, true_or_false
+from multiplay._support.hints import Hint, Option
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
+from multiplay.feedback import Feedback, arm_totals
 from multiplay.hull import Regulariser
 from multiplay.kernels import ftrl as kernels
-from multiplay.policies.base import Play, arm_totals
+from multiplay.policies.base import Play
 from multiplay.policies.ftrl import FTRL
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 NOT_COUNTED = np.zeros((0, 0))  # samples, where a policy does not keep them
+ANY_HORIZON_HINT = Hint("Write {} for a short horizon.", Option("any_horizon", "True"))
 
 
 class LogBarrier(FTRL):
@@ -55,8 +57,7 @@ class LogBarrier(FTRL):
             )
         if self.horizon is not None:
             integer_setting(self, "horizon", "Give the number of rounds, a positive integer.")
-        hint = "Write any_horizon=True for a short horizon."
-        true_or_false("any_horizon", self.any_horizon, hint)
+        true_or_false("any_horizon", self.any_horizon, ANY_HORIZON_HINT)
 
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
         r"""Return the entries of :math:`\gamma`, :math:`\hat{L} = 0`, and a first warm start."""
@@ -124,9 +125,8 @@ class LogBarrier(FTRL):
     def _horizon(self, actions: ActionSet, horizon: int | None) -> int:
         T, name = horizon if self.horizon is None else self.horizon, type(self).__name__
         if T is None:
-            raise InvalidInput(
-                "horizon", "a number of rounds", "none", f"Write {name}(horizon=365), say."
-            )
+            hint = Hint("Use {}, for example.", Option("horizon", "365", name + "({})"))
+            raise InvalidInput("horizon", "a number of rounds", "none", hint)
         needed = max(55, actions.d)
         if needed > T and not self.any_horizon:
             own = "" if self.horizon is None else f"horizon={T}, "
@@ -134,7 +134,10 @@ class LogBarrier(FTRL):
                 "horizon",
                 f"at least max(55, d) = {needed} rounds",
                 T,
-                f"Play more rounds, or write {name}({own}any_horizon=True) to skip this check.",
+                Hint(
+                    "Play more rounds, or write {} to skip this check.",
+                    Option("any_horizon", "True", f"{name}({own}{{}})"),
+                ),
             )
         return max(T, 2)  # log 1 = 0 would take the entropy away
 

@@ -10,14 +10,15 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
-from multiplay.policies.averages import Averages, averages
 from multiplay.policies.base import Play, PolicyCost, all_actions, known_values
+from multiplay.policies.index import ArmPolicy
+from multiplay.posteriors.averages import Averages, averages
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class OLSUCBC(Averages):
+class OLSUCBC(ArmPolicy):
     r"""Play the action with the most optimistic value, by estimated covariances of the arms.
 
     A round s with :math:`k_i(s)` units of arm i shows their total :math:`T_i(s)`, and the round
@@ -117,6 +118,8 @@ class OLSUCBC(Averages):
     uses_known = True
     changing = False  # the sums belong to pairs of arms
     restarts = False
+
+    posterior = Averages()
 
     alpha: float = 1.0
     kappa: float = 1.0

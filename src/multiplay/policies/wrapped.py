@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from multiplay.actions import ActionSet
 from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import LearnsFrom, Policy
+from multiplay.policies.index import ArmPolicy
 from multiplay.random import Streams
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, BoolArray, FloatArray
 
 
 class Wrapped(Policy):
@@ -56,21 +59,41 @@ class Wrapped(Policy):
         return self.policy.warm(actions)
 
 
+def must_see(policy: Policy, actions: ActionSet, state: Arrays) -> BoolArray:
+    """Return in which trials some arms must be seen before the best plan is played."""
+    if isinstance(policy, ArmPolicy) and policy.posterior.sees_first:
+        early: BoolArray = np.asarray(policy.posterior.unseen(actions, state).any(axis=1))
+        return early
+    return np.zeros(1, dtype=bool)
+
+
 def has_index(policy: Policy, actions: ActionSet, state: Arrays) -> bool:
     """Return whether a policy plays the best plan for some costs."""
     trials = max(map(len, state.values()), default=1)
     return policy.index(actions, state, Streams.spawn(0, 0, [0] * trials)) is not None
 
 
-def check_index(policy: Policy, actions: ActionSet, state: Arrays, because_of: str) -> None:
+def check_index(policy: Policy, indexed: bool, because_of: str) -> None:
     """Raise ``InvalidInput`` if a policy has no costs for which a different plan can be the best.
 
-    ``because_of`` is what needs them, such as "the allowance".
+    ``indexed`` is ``has_index``; ``because_of`` needs these costs, such as "the allowance".
     """
-    if not has_index(policy, actions, state):
+    if not indexed:
         raise InvalidInput(
             "policy",
             f"a policy that plays the best plan for some costs, because of {because_of}",
             f"{policy!r}",
             "Use BootstrapCTS or GenCTS.",
+        )
+
+
+def check_limits(policy: Policy, actions: ActionSet, indexed: bool) -> None:
+    """Raise ``InvalidInput`` if an allowance cannot limit a policy on this set."""
+    check_index(policy, indexed, "the allowance")
+    if not actions.affine:
+        raise InvalidInput(
+            "actions",
+            "a set whose costs are sums over units, because an allowance is a share of them",
+            f"{actions!r}",
+            "Leave out the baseline.",
         )

@@ -19,6 +19,7 @@ from multiplay import (
     Hybrid,
     Learner,
     Policy,
+    Reports,
     Study,
 )
 
@@ -56,7 +57,9 @@ def told_rounds(draw: st.DrawFn) -> list[dict[str, object]]:
 def play(policy: Policy, rounds: list[dict[str, object]]) -> tuple[Learner, BeliefTwin]:
     """Tell the same rounds to a learner, in the user's unit, and to the slow reference."""
     plans = Budget(20, [5] * 4, names=NAMES, at_most=True)
-    learner = Learner(plans, policy, seed=1, losses=(LOW, HIGH), missing="ignore")
+    learner = Learner(
+        plans, policy, seed=1, loss_range=(LOW, HIGH), reports=Reports(missing="ignore")
+    )
     discount, window = policy.discount, policy.window  # type: ignore[attr-defined]
     twin = BeliefTwin(4, discount, window)
     for told in rounds:
@@ -88,7 +91,7 @@ def test_beliefs_are_those_of_the_slow_reference(
     for name in ("mean", "low", "high"):
         reference = [LOW + scale * getattr(one, name) for one in expected]
         assert_allclose(arms[name], reference, rtol=0, atol=1e-9)
-    assert_allclose(arms["spread"], scale * np.sqrt(twin.noise().s), rtol=1e-9)
+    assert_allclose(arms["spread"], scale * np.sqrt(twin.noise_by_mean().s), rtol=1e-9)
     plan = [2, 0, 5, 1]
     found, slow = learner.expect(plan, level=0.8), twin.estimate(plan, level=0.8)
     for name in ("total", "low", "high"):
@@ -124,7 +127,7 @@ POLICIES = [
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_every_policy_has_the_same_beliefs_after_the_same_reports(policy: Policy) -> None:
     learners = [
-        Learner(Budget(4, [3, 3, 3], names=NAMES[:3]), one, losses=(0, 250))
+        Learner(Budget(4, [3, 3, 3], names=NAMES[:3]), one, loss_range=(0, 250))
         for one in (policy, forgetful_twin(policy))
     ]
     rng = np.random.default_rng(8)
@@ -147,25 +150,31 @@ def forgetful_twin(policy: Policy) -> Policy:
     return GaussianCTS(discount=discount, window=window)
 
 
-def test_ranges_by_arm_are_knowledge() -> None:
-    """The known range of an arm never seen bounds its mean, and the cost of its plans."""
-    plans = Budget(4, [4, 4, 4])
-    learner = Learner(plans, seed=1, losses={"arm 1": (20, 30), "*": (0, 250)})
+def test_arms_are_alike_as_shares_of_their_ranges() -> None:
+    """With ranges by arm, beliefs are those of the slow reference in shares of each range."""
+    ranges = {"arm 1": (20, 30), "arm 2": (0, 250), "arm 3": (10, 2010)}
+    learner = Learner(Budget(8, [4] * 3, at_most=True), seed=1, loss_range=ranges)
+    twin, rng = BeliefTwin(3), np.random.default_rng(3)
     for _ in range(5):
-        learner.learn([0, 2, 2], [[], [200.0, 210.0], [190.0, 205.0]])
-    arm = learner.arms().iloc[0]
-    assert arm["mean"] == arm["high"] == 30.0
-    assert 20 <= arm["low"] < 30
-    estimate = learner.expect({"arm 1": 4})
-    assert estimate.total == pytest.approx(120)
-    assert estimate.high == pytest.approx(120)
-    assert 80 <= estimate.low < 120
-    assert learner.best().plan["arm 1"] == 4
+        told = [rng.uniform(22, 24, 2), rng.uniform(50, 100, 3), np.empty(0)]
+        learner.learn([2, 3, 0], [bills.tolist() for bills in told])
+        shares = [(told[0] - 20) / 10, told[1] / 250]
+        twin.tell({i: one.tolist() for i, one in enumerate(shares)})
+    low, width = np.array([20, 0, 10]), np.array([10, 250, 2000])
+    arms, expected = learner.arms(level=0.9), twin.beliefs(level=0.9)
+    for name in ("mean", "low", "high"):
+        reference = low + width * [getattr(one, name) for one in expected]
+        assert_allclose(arms[name], reference, rtol=1e-9)
+    assert_allclose(arms["spread"], width * np.sqrt(twin.noise_by_mean().s), rtol=1e-9)
+    assert 10 <= arms["low"].iloc[2] < 700 < arms["high"].iloc[2] <= 2010  # never seen
+    estimate = learner.expect({"arm 1": 1, "arm 2": 3})
+    assert estimate.total == pytest.approx(arms["mean"].iloc[0] + 3 * arms["mean"].iloc[1])
+    assert 20 < estimate.low < estimate.total < estimate.high < 30 + 3 * 250
 
 
 def test_an_arm_of_which_all_is_forgotten_is_like_one_never_seen() -> None:
     """0.5^40 of a unit counts for nothing: neither in its mean nor in its average."""
-    learner = Learner(Budget(1, [1] * 3), BootstrapCTS(discount=0.5), losses=(0, 250))
+    learner = Learner(Budget(1, [1] * 3), BootstrapCTS(discount=0.5), loss_range=(0, 250))
     for arm in (0, *[1] * 40):
         play = learner.ask(fixed={f"arm {arm + 1}": 1})
         learner.tell(play, {f"arm {arm + 1}": 200.0 - 100 * arm})
@@ -176,7 +185,7 @@ def test_an_arm_of_which_all_is_forgotten_is_like_one_never_seen() -> None:
 
 
 def test_a_lane_told_as_a_total_is_known_better_than_one_never_seen() -> None:
-    learner = Learner(Budget(4, [4] * 6), losses=(0, 500))
+    learner = Learner(Budget(4, [4] * 6), loss_range=(0, 500))
     rng = np.random.default_rng(2)
     for _ in range(4):
         for lane, price in enumerate([120, 140, 160, 180], start=1):
@@ -194,7 +203,7 @@ def test_a_lane_told_as_a_total_is_known_better_than_one_never_seen() -> None:
 def test_many_imported_bills_leave_means_inside_their_intervals() -> None:
     """2,777 bills of six lanes: means agree with averages, and lie in their intervals."""
     plans = Budget(10, [9] * 6)
-    learner = Learner(plans, losses=(0, 250))
+    learner = Learner(plans, loss_range=(0, 250))
     rng = np.random.default_rng(4)
     lane, day = rng.integers(0, 6, 2777), rng.integers(0, 300, 2777)
     cost = rng.normal(60 + 20 * lane, 15).clip(0, 250)
@@ -209,7 +218,7 @@ def test_many_imported_bills_leave_means_inside_their_intervals() -> None:
 
 @pytest.mark.parametrize("policy", [BootstrapCTS(), BootstrapCTS(window=4), GenLBINFV()], ids=repr)
 def test_a_saved_learner_has_the_same_beliefs(policy: Policy, tmp_path: Path) -> None:
-    learner = Learner(Budget(6, [4, 4, 4]), policy, losses=(0, 250))
+    learner = Learner(Budget(6, [4, 4, 4]), policy, loss_range=(0, 250))
     bills_of(learner, 7, seed=1)
     learner.save(tmp_path / "learner.npz")
     again = Learner.load(tmp_path / "learner.npz")
@@ -234,7 +243,7 @@ def test_a_study_replays_to_the_same_beliefs() -> None:
 
 
 def test_new_arms_are_believed_to_be_like_the_others() -> None:
-    learner = Learner(Budget(4, [4, 4], names=["a", "b"]), losses=(0, 100), changing=True)
+    learner = Learner(Budget(4, [4, 4], names=["a", "b"]), loss_range=(0, 100), varying_set=True)
     for _ in range(8):
         learner.learn([2, 2], [[40.0, 42.0], [38.0, 40.0]])
     wider = Budget(4, [4, 4, 4], names=["a", "b", "new"])
@@ -247,7 +256,7 @@ def test_new_arms_are_believed_to_be_like_the_others() -> None:
 
 
 def test_nothing_told_leaves_the_whole_range() -> None:
-    arms = Learner(Budget(4, [4, 4]), losses=(0, 100)).arms()
+    arms = Learner(Budget(4, [4, 4]), loss_range=(0, 100)).arms()
     assert arms["mean"].tolist() == [50.0, 50.0]
     assert arms["average"].isna().all()
     assert (arms["low"].tolist(), arms["high"].tolist()) == ([0.0, 0.0], [100.0, 100.0])

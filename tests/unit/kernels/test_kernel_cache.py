@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
             KERNELS, install / "multiplay" / "kernels", ignore=shutil.ignore_patterns("__pycache__")
         )
         needed = ["types.py", "errors.py"] + [
-            f"_support/{name}.py" for name in ("__init__", "checks", "deadline")
+            f"_support/{name}.py" for name in ("__init__", "checks", "deadline", "hints")
         ]
         (install / "multiplay" / "_support").mkdir()
         for name in needed:

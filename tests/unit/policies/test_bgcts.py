@@ -150,6 +150,7 @@ def test_other_objectives_take_means_in_the_unit_interval() -> None:
     calls = Coverage(4, [3, 1])
     state = BGCTS().start(calls, None, 1)
     index = BGCTS().index(calls, state, np.random.default_rng(0))
+    assert index is not None
     assert ((index >= 0) & (index <= 1)).all()
 
 

@@ -157,7 +157,7 @@ def test_totals_are_learned_as_totals() -> None:
 def test_it_plays_the_cheap_arm_that_a_known_range_leaves() -> None:
     """Arm 1 costs at most 30, the others are seen at 200: no draw of arm 1 is above 30."""
     plans = Budget(4, [4, 4, 4])
-    learner = Learner(plans, seed=1, losses={"arm 1": (20, 30), "*": (0, 250)})
+    learner = Learner(plans, seed=1, loss_range={"arm 1": (20, 30), "*": (0, 250)})
     for _ in range(30):
         learner.learn([0, 2, 2], [[], [200.0, 210.0], [190.0, 205.0]])
     plays = [learner.ask() for _ in range(40)]

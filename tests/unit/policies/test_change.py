@@ -16,6 +16,7 @@ from multiplay import (
     Bernoulli,
     BootstrapCTS,
     Budget,
+    Changes,
     Corrupted,
     Feedback,
     GenCTS,
@@ -38,7 +39,7 @@ from multiplay.types import Arrays, FloatArray
 
 Bills = dict[str, list[float]]
 AT = 1_790_000_000.0
-FOLLOW = BootstrapCTS(change="follow")
+FOLLOW = BootstrapCTS(memory=Changes())
 ARMS = Budget(20, [4] * 5, at_most=True)
 
 
@@ -296,7 +297,7 @@ MEANS = np.array([0.1, 0.4, 0.2, 0.3, 0.3, 0.2])
 @pytest.mark.slow
 def test_it_follows_a_flip_and_costs_little_without_one() -> None:
     """100 trials; the limits are more than ten standard errors away."""
-    policies = {name: BootstrapCTS(change=name) for name in ("ignore", "follow")}
+    policies = {"ignore": BootstrapCTS(), "follow": FOLLOW}
     flip = Corrupted(Bernoulli(MEANS), Bernoulli(1 - MEANS), at=200)
     changed = simulate(PLANS, flip, policies, horizon=1000, trials=100, against="each round")
     assert changed.final("follow").mean() < changed.final("ignore").mean() / 4
@@ -314,11 +315,11 @@ def price(learner: Learner | Study, days: range, euros: float) -> None:
 
 @pytest.mark.parametrize("policy", [FOLLOW, BootstrapCTS()], ids=["follow", "ignore"])
 def test_beliefs_forget_what_was_before_a_confirmed_change(policy: BootstrapCTS) -> None:
-    learner = Learner(Budget(3, [3], names=["Lyon"]), policy, losses=(0, 500))
+    learner = Learner(Budget(3, [3], names=["Lyon"]), policy, loss_range=(0, 500))
     price(learner, range(60), 120)
     price(learner, range(60, 75), 240)
     (arm,) = learner.arms().to_dict("records")
-    if policy.follows:
+    if policy.posterior.memory.follows:
         assert arm["low"] < 240 < arm["high"]
         assert arm["mean"] == pytest.approx(240, abs=10)
     else:
@@ -328,14 +329,16 @@ def test_beliefs_forget_what_was_before_a_confirmed_change(policy: BootstrapCTS)
 
 def test_a_saved_learner_and_a_study_follow_in_the_same_way(tmp_path: Path) -> None:
     plans = Budget(3, [3, 3], names=["Lyon", "Lille"])
-    learner = Learner(plans, FOLLOW, losses=(0, 500))
+    learner = Learner(plans, FOLLOW, loss_range=(0, 500))
     price(learner, range(30), 120)
     learner.save(tmp_path / "learner.npz")
     again = Learner.load(tmp_path / "learner.npz")
     for one in (learner, again):
         price(one, range(30, 45), 240)
     assert again.arms().equals(learner.arms())
-    with Study.create("lanes", plans, FOLLOW, losses=(0, 500), store="memory://follow") as study:
+    with Study.create(
+        "lanes", plans, FOLLOW, loss_range=(0, 500), store="memory://follow"
+    ) as study:
         price(study, range(20), 120)
         price(study, range(20, 30), 240)
         with Study.open("lanes", store="memory://follow") as other:
@@ -344,7 +347,9 @@ def test_a_saved_learner_and_a_study_follow_in_the_same_way(tmp_path: Path) -> N
 
 
 def test_new_arms_have_no_hypotheses() -> None:
-    learner = Learner(Budget(2, [2, 2], names=["a", "b"]), FOLLOW, losses=(0, 100), changing=True)
+    learner = Learner(
+        Budget(2, [2, 2], names=["a", "b"]), FOLLOW, loss_range=(0, 100), varying_set=True
+    )
     price(learner, range(3), 50)
     wider = Budget(2, [2, 2, 2], names=["a", "b", "new"])
     play = learner.ask(wider)
@@ -352,13 +357,13 @@ def test_new_arms_have_no_hypotheses() -> None:
     assert len(learner.arms()) == 3
 
 
-def test_change_is_follow_or_ignore() -> None:
-    for value in (None, True, "restart", 1):
-        with refused("change: expected 'follow' or 'ignore'"):
-            BootstrapCTS(change=value)  # type: ignore[arg-type]
+def test_a_policy_has_one_memory() -> None:
+    for value in (True, "Changes", 1):
+        with refused("memory: expected"):
+            BootstrapCTS(memory=value)  # type: ignore[arg-type]
     for memory in ({"discount": 0.9}, {"window": 5}):
-        with refused("change: expected 'ignore' with a discount or a window"):
-            BootstrapCTS(change="follow", **memory)
+        with refused("memory: expected one memory"):
+            BootstrapCTS(memory=Changes(), **memory)
 
 
 # ---------------------------------------------------------------- drift()
@@ -370,7 +375,7 @@ EUROS = np.random.default_rng(3).uniform(80, 300, LANES.d)
 
 def days(costs: Callable[[int], FloatArray], number: int, policy: Policy | None = None) -> Learner:
     """Return a learner after some days with bills around these costs."""
-    rng, learner = np.random.default_rng(5), Learner(LANES, policy, losses=(0, 500))
+    rng, learner = np.random.default_rng(5), Learner(LANES, policy, loss_range=(0, 500))
     for day in range(number):
         play = learner.ask(at=AT)
         bills = {
@@ -459,7 +464,7 @@ def test_intervals_of_plans_recover_after_a_change_of_all_arms() -> None:
     for seed in range(100):
         rng = np.random.default_rng([seed, 20])
         euros = rng.uniform(100, 300, LANES.d)
-        learner = Learner(LANES, losses=(0, 500), seed=seed)
+        learner = Learner(LANES, loss_range=(0, 500), seed=seed)
         for day in range(30):
             play, now = learner.ask(at=AT), euros + (50 if day >= 20 else 0)
             bills = {
@@ -482,7 +487,7 @@ def bills_of(play: PendingPlay, euros: Mapping[str, float], rng: np.random.Gener
 
 def test_reports_that_come_late_blur_a_change_by_their_delay() -> None:
     lanes, rng = Budget(4, [3, 3], names=["Lyon", "Lille"]), np.random.default_rng(1)
-    learner, waiting = Learner(lanes, losses=(0, 500)), list[tuple[PendingPlay, Bills]]()
+    learner, waiting = Learner(lanes, loss_range=(0, 500)), list[tuple[PendingPlay, Bills]]()
     for day in range(80):
         play = learner.ask(at=AT)
         euros = {"Lyon": 100.0, "Lille": 110.0 if day < 50 else 220.0}
@@ -498,7 +503,7 @@ def test_reports_that_come_late_blur_a_change_by_their_delay() -> None:
 
 def test_external_plans_show_a_change_as_well() -> None:
     lanes, rng = Budget(4, [3, 3], names=["Lyon", "Lille"]), np.random.default_rng(1)
-    learner = Learner(lanes, losses=(0, 500))
+    learner = Learner(lanes, loss_range=(0, 500))
     for day in range(40):
         euros = {"Lyon": 100.0, "Lille": 150.0 if day < 30 else 80.0}
         play = learner.ask(at=AT)
@@ -513,7 +518,7 @@ def test_external_plans_show_a_change_as_well() -> None:
 def test_an_arm_that_was_away_is_followed_when_it_comes_back() -> None:
     both, rng = Budget(3, [2, 2], names=["Lyon", "Lille"]), np.random.default_rng(1)
     alone = Budget(2, [2], names=["Lyon"])
-    learner = Learner(both, losses=(0, 500), changing=True)
+    learner = Learner(both, loss_range=(0, 500), varying_set=True)
     for day in range(100):
         today = alone if 30 <= day < 60 else both
         euros = {"Lyon": 100.0, "Lille": 90.0 if day < 60 else 180.0}
@@ -530,7 +535,7 @@ def test_an_arm_that_was_away_is_followed_when_it_comes_back() -> None:
 def test_curiosity_is_for_changes_and_from_0_to_1() -> None:
     for value in (-0.1, 1.5, np.nan, "much", True):
         with refused("curiosity: expected a number from 0 to 1"):
-            BootstrapCTS(change="follow", curiosity=value)  # type: ignore[arg-type]
+            BootstrapCTS(memory=Changes(), curiosity=value)  # type: ignore[arg-type]
     with refused("curiosity: expected 0 unless changes are followed"):
         BootstrapCTS(curiosity=0.1)
 
@@ -540,8 +545,8 @@ def test_curiosity_finds_an_idle_arm_that_became_cheap() -> None:
     lanes = Budget(2, [2, 2])
     world = Corrupted(Bernoulli([0.3, 0.5]), Bernoulli([0.3, 0.1]), at=400)
     policies = {
-        "0": BootstrapCTS(change="follow"),
-        "0.3": BootstrapCTS(change="follow", curiosity=0.3),
+        "0": BootstrapCTS(memory=Changes()),
+        "0.3": BootstrapCTS(memory=Changes(), curiosity=0.3),
     }
     found = simulate(lanes, world, policies, horizon=1500, trials=100, against="each round")
     assert found.final("0.3").mean() < found.final("0").mean()

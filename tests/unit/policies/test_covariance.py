@@ -173,6 +173,7 @@ def test_cosv_draws_with_the_stated_deviation() -> None:
         policy.absorb(actions, state, Feedback(count, np.array([total])), RNG)
     many = {name: np.repeat(array, trials, axis=0) for name, array in state.items()}
     theta = policy.index(actions, many, np.random.default_rng(2))
+    assert theta is not None
     mean, deviation = state["sum"] / state["count"], policy.deviation(actions, state)
     for i in range(2):
         law = stats.norm(mean[0, i], deviation[0, i])

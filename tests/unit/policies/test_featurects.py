@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from multiplay import (
     Budget,
+    Changes,
     FeatureCTS,
     FeatureRows,
     Feedback,
@@ -19,6 +20,7 @@ from multiplay import (
     Streams,
     Transport,
     Uniform,
+    Window,
     simulate,
 )
 from multiplay.beliefs.features import FeatureModel, Reports, played_rows
@@ -32,7 +34,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"effects": False},
     {"optimism": 2.0},
     {"effects": False, "optimism": 1.0},
-    {"change": "follow"},
+    {"memory": Changes()},
 ]
 
 
@@ -185,10 +187,11 @@ def test_a_known_offset_is_part_of_the_loss_that_features_explain() -> None:
         policy.absorb(plain, states[0], told, np.random.default_rng(0))
         policy.absorb(shifted, states[1], rest, np.random.default_rng(0))
     draws = [
-        policy.draw(today, state, Streams.spawn(0, 0, [0]))
+        policy.index(today, state, Streams.spawn(0, 0, [0]))
         for today, state in zip((plain, shifted), states, strict=True)
     ]
-    assert np.allclose(draws[0], draws[1] + offset - 3.0)
+    one, two = (draw for draw in draws if draw is not None)
+    assert np.allclose(one, two + offset - 3.0)
 
 
 def test_a_new_arm_starts_from_its_features() -> None:
@@ -212,8 +215,10 @@ def test_a_new_arm_starts_from_its_features() -> None:
         ("discount", {"discount": "0.9"}),
         ("effects", {"effects": 1}),
         ("optimism", {"optimism": -1.0}),
-        ("change", {"change": "sometimes"}),
-        ("change", {"change": "follow", "discount": 0.9}),
+        ("change", {"change": "follow"}),
+        ("memory", {"memory": "Changes"}),
+        ("memory", {"memory": Window(9)}),
+        ("memory", {"memory": Changes(), "discount": 0.9}),
     ],
 )
 def test_settings_are_checked(argument: str, settings: dict[str, Any]) -> None:

@@ -26,15 +26,16 @@ from multiplay import (
     Transport,
     simulate,
 )
-from multiplay.policies.averages import FADED
-from multiplay.policies.forgetting import Forgetting
+from multiplay.policies.index import IndexPolicy
+from multiplay.posteriors.averages import FADED, Normal
+from multiplay.posteriors.base import Additive
 from multiplay.random import POLICY, Rng, Streams
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
 
 D = 4
 ARMS = Budget(3, [2] * D)
-KINDS: list[Forgetting] = [GenCTS(), CombUCB(), GaussianCTS()]
+KINDS: list[IndexPolicy] = [GenCTS(), CombUCB(), GaussianCTS()]
 WAYS: list[dict[str, Any]] = [{"discount": 0.8}, {"discount": 0.99}, {"window": 1}, {"window": 3}]
 
 
@@ -50,15 +51,20 @@ def streams(trials: int, seed: int = 0) -> Rng:
 class Twin:
     """Every sample with the number of rounds told when it came; sums are made from all of them."""
 
-    policy: Forgetting
+    policy: Any
     told: int = 0
     samples: list[tuple[int, dict[str, FloatArray]]] = field(default_factory=list)
+
+    @property
+    def sums_of(self) -> Additive:
+        posterior: Additive = self.policy.posterior
+        return posterior
 
     def add(self, gains: dict[str, FloatArray]) -> None:
         self.samples.append((self.told, gains))
 
     def learned(self) -> dict[str, FloatArray]:
-        sums = {name: np.zeros((2, D)) for name in self.policy.sums}
+        sums = {name: np.zeros((2, D)) for name in self.sums_of.names}
         for when, gains in self.samples:
             age = self.told - when
             weight = 1.0
@@ -68,10 +74,10 @@ class Twin:
                 weight = float(age < self.policy.window)
             for name, gain in gains.items():
                 sums[name] += weight * gain
-        return {name: self.policy.prior + total for name, total in sums.items()}
+        return {name: self.sums_of.prior + total for name, total in sums.items()}
 
 
-def gains_of(policy: Forgetting, feedback: Feedback, rng: Rng) -> dict[str, FloatArray]:
+def gains_of(policy: Any, feedback: Feedback, rng: Rng) -> dict[str, FloatArray]:
     if isinstance(policy, GenCTS):
         heads = feedback.flip(rng).astype(float)
         return {"p": heads, "q": feedback.seen - heads}
@@ -147,7 +153,7 @@ def test_a_twin_with_the_whole_history_agrees(
             np.testing.assert_allclose(state[name], expected, rtol=1e-12, atol=1e-12)
     if policy.window is not None:
         assert (state["t"] == 1 + twin.told).all()
-        assert state[f"recent_{policy.sums[0]}"].shape == (2, D, policy.window)
+        assert state[f"recent_{policy.posterior.names[0]}"].shape == (2, D, policy.window)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=names_of)
@@ -167,7 +173,7 @@ def test_many_absent_rounds_at_once_are_as_many_single_ones(kind: Any, way: Any)
             policy.absent(slow, 1, 0.0)
             if "t" in slow:
                 slow["t"] += 1
-        for name in policy.sums:
+        for name in policy.posterior.names:
             np.testing.assert_allclose(fast[name], slow[name], rtol=1e-12)
 
 
@@ -254,8 +260,10 @@ def test_bounds_of_combucb_count_the_rounds_that_are_remembered() -> None:
 def test_the_normal_draw_grows_wider_as_samples_fade() -> None:
     policy = GaussianCTS(discount=0.9)
     state = {"count": np.array([[4.0, 0.25]]), "sum": np.array([[2.0, 0.125]])}
-    np.testing.assert_allclose(policy.deviation(state), [[0.25, 1.0]])
-    np.testing.assert_allclose(policy.draw(state, streams(1)).shape, (1, 2))
+    np.testing.assert_allclose(Normal().deviation(ARMS, state), [[0.25, 1.0]])
+    theta = policy.index(Budget(1, [1, 1]), state, streams(1))
+    assert theta is not None
+    assert theta.shape == (1, 2)
 
 
 def test_rounding_leaves_nothing_behind() -> None:

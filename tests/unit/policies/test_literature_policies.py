@@ -45,6 +45,7 @@ from multiplay.policies import (
     RandomAction,
 )
 from multiplay.policies.base import check_fits
+from multiplay.posteriors.averages import Normal
 from multiplay.random import POLICY, Rng
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -205,7 +206,7 @@ def test_gaussian_draws_have_the_right_mean_and_variance(many: bool) -> None:
     rng: Rng = np.random.default_rng(0)
     if many:
         rng = many_streams(trials)
-    theta = GaussianCTS(beta).draw(state, rng)
+    theta = Normal(beta=beta).draw(PAPER, state, rng)
     mean, variance = (state["sum"] / state["count"])[0], beta / (4 * state["count"][0])
     assert (np.abs(theta.mean(axis=0) - mean) < 5.4 * np.sqrt(variance / trials)).all()
     error = variance * math.sqrt(2 / (trials - 1))
@@ -223,7 +224,7 @@ class Zeros:
 
 def test_gaussian_draws_are_finite() -> None:
     state = counted(PAPER, 1)
-    theta = GaussianCTS().draw(state, Zeros())  # type: ignore[arg-type]
+    theta = Normal().draw(PAPER, state, Zeros())  # type: ignore[arg-type]
     assert np.isfinite(theta).all()
     assert (theta < -1).any()
 

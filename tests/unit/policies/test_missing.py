@@ -91,7 +91,7 @@ def test_counts_belong_to_the_names_of_arms(policy: mp.Policy, tmp_path: Path) -
     """Arms of other sets keep their counts, and a saved learner continues with the same bits."""
     first = mp.Transport([2, 2], [2, 2], names=(["a", "b"], ["x", "y"]))
     other = mp.Transport([2, 2], [2, 2], names=(["b", "c"], ["x", "y"]))
-    learner = mp.Learner(first, policy, seed=1, missing="ignore")
+    learner = mp.Learner(first, policy, seed=1, reports=mp.Reports(missing="ignore"))
     for day in range(8):
         play = learner.ask(other if day % 2 else first)
         learner.tell(play.id, {arm: [0.5] for arm, units in play.plan.items() if units})

@@ -9,20 +9,26 @@ from examples_of_sets import SETS
 from scipy.optimize import isotonic_regression
 
 import multiplay as mp
-from multiplay import ActionSet, BootstrapCTS, Budget, GenCTS, Learner, Transport
+from multiplay import ActionSet, BootstrapCTS, Budget, Changes, GenCTS, Learner, Transport
 from multiplay.feedback import Feedback
-from multiplay.policies.ordered import SUMS, UnitOrder
+from multiplay.policies.index import IndexPolicy
+from multiplay.posteriors.by_unit import SUMS, OrderedUnits
 from multiplay.random import POLICY, Streams
 from multiplay.testing import check_environment, check_policy
 from multiplay.types import Arrays, FloatArray
 
 PLANS = Transport([1, 4, 5], [4, 6])
-ORDERED: list[UnitOrder] = [GenCTS(units="ordered"), BootstrapCTS(units="ordered")]
+ORDERED: list[IndexPolicy] = [GenCTS(unit_means="ordered"), BootstrapCTS(unit_means="ordered")]
 WIDE = Budget(6, caps=[4, 4, 3])
 REWARDS = Budget(6, caps=[4, 4, 3], sense="max")
 
 
-def told(policy: UnitOrder, actions: ActionSet, seed: int, rounds: int, slope: float) -> Arrays:
+def units_of(policy: IndexPolicy) -> OrderedUnits:
+    assert isinstance(policy.posterior, OrderedUnits)
+    return policy.posterior
+
+
+def told(policy: IndexPolicy, actions: ActionSet, seed: int, rounds: int, slope: float) -> Arrays:
     """Return the state after random actions, whose units lose more by number."""
     rng, streams = np.random.default_rng(seed), Streams.spawn(seed, POLICY, [0])
     state = policy.start(actions, None, 1)
@@ -40,11 +46,11 @@ def told(policy: UnitOrder, actions: ActionSet, seed: int, rounds: int, slope: f
     return state
 
 
-def twin(policy: UnitOrder, sums: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:
+def twin(policy: IndexPolicy, sums: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:
     """Return mean vectors and covariances of all units of each arm, by dense matrices."""
     n, mean, squares = np.moveaxis(sums, -1, 0)
-    w = policy.pseudo_units
-    if policy.coins:
+    w = units_of(policy).w
+    if units_of(policy).coins:
         m = (n * mean + 1) / (n + 2)
         variance = m * (1 - m)
     else:
@@ -80,10 +86,10 @@ def twin(policy: UnitOrder, sums: FloatArray, sign: float) -> tuple[FloatArray, 
 @pytest.mark.parametrize("policy", ORDERED, ids=repr)
 @pytest.mark.parametrize("rounds", [0, 1, 3, 40])
 def test_estimates_are_those_of_dense_matrices(
-    policy: UnitOrder, actions: ActionSet, rounds: int
+    policy: IndexPolicy, actions: ActionSet, rounds: int
 ) -> None:
     state = told(policy, actions, seed=rounds, rounds=rounds, slope=0.02)
-    found, sign = policy.believed_units(actions, state), actions.sign
+    found, sign = units_of(policy).believed_units(actions, state), actions.sign
     means, covariances = twin(policy, state[SUMS][0], sign)
     for i, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
         nearest = isotonic_regression(mean, weights=1 + state[SUMS][0, i, :, 0]).x
@@ -97,13 +103,15 @@ def test_estimates_are_those_of_dense_matrices(
 @pytest.mark.parametrize("actions", [WIDE, REWARDS], ids=repr)
 @pytest.mark.parametrize("policy", ORDERED, ids=repr)
 def test_draws_have_the_means_and_covariances_of_dense_matrices(
-    policy: UnitOrder, actions: ActionSet
+    policy: IndexPolicy, actions: ActionSet
 ) -> None:
     """Steps of 0.15 are so large that the projection changes nothing; 5 standard errors, seed 3."""
     draws = 20_000
     state = told(policy, actions, seed=1, rounds=3000, slope=0.15)
     many = {SUMS: np.repeat(state[SUMS], draws, axis=0)}
-    theta = actions.sign * policy.draw_units(actions, many, Streams.spawn(3, POLICY, range(draws)))
+    theta = actions.sign * units_of(policy).draw(
+        actions, many, Streams.spawn(3, POLICY, range(draws))
+    )
     means, covariances = twin(policy, state[SUMS][0], actions.sign)
     for i, n in enumerate(actions.n):
         mean, covariance = means[i, :n], covariances[i, :n, :n]
@@ -117,10 +125,10 @@ def test_draws_have_the_means_and_covariances_of_dense_matrices(
 
 
 @pytest.mark.parametrize("policy", ORDERED, ids=repr)
-def test_draws_do_not_decrease_and_unseen_units_are_above_those_below(policy: UnitOrder) -> None:
+def test_draws_do_not_decrease_and_unseen_units_are_above_those_below(policy: IndexPolicy) -> None:
     state = told(policy, WIDE, seed=2, rounds=5, slope=0.0)
     many = {SUMS: np.repeat(state[SUMS], 500, axis=0)}
-    theta = policy.draw_units(WIDE, many, Streams.spawn(0, POLICY, range(500)))
+    theta = units_of(policy).draw(WIDE, many, Streams.spawn(0, POLICY, range(500)))
     assert (np.diff(theta, axis=2) >= 0).all()
     assert theta.min() >= 0
     assert theta.max() <= 1
@@ -188,7 +196,7 @@ def test_regret_is_that_of_enumeration() -> None:
 
 
 @pytest.mark.parametrize("policy", ORDERED, ids=repr)
-def test_contract(policy: UnitOrder) -> None:
+def test_contract(policy: IndexPolicy) -> None:
     for actions in (PLANS, WIDE, REWARDS, mp.Knapsack([3, 4, 5], 10)):
         check_policy(policy, actions)
 
@@ -224,9 +232,9 @@ def bills(plan: dict[str, int], rng: np.random.Generator) -> dict[str, list[floa
 
 
 @pytest.mark.parametrize("policy", ORDERED, ids=repr)
-def test_a_learner_finds_the_best_plan_by_unit(policy: UnitOrder, tmp_path: Any) -> None:
+def test_a_learner_finds_the_best_plan_by_unit(policy: IndexPolicy, tmp_path: Any) -> None:
     """60 days, seed 1; saved and loaded in the middle."""
-    learner, rng = Learner(LANES, policy, losses=(0, 300), seed=1), np.random.default_rng(1)
+    learner, rng = Learner(LANES, policy, loss_range=(0, 300), seed=1), np.random.default_rng(1)
     for day in range(60):
         play = learner.ask()
         learner.tell(play.id, bills(play.plan, rng))
@@ -252,7 +260,9 @@ def test_a_learner_finds_the_best_plan_by_unit(policy: UnitOrder, tmp_path: Any)
 
 def test_missing_units_keep_the_numbers_of_the_others() -> None:
     """None stands for a unit; a shorter list has the first units; totals of several are refused."""
-    learner = Learner(LANES, ORDERED[1], losses=(0, 300), seed=0, missing="ignore")
+    learner = Learner(
+        LANES, ORDERED[1], loss_range=(0, 300), seed=0, reports=mp.Reports(missing="ignore")
+    )
     lane = "b->n"
     plan = {"a->n": 1, "a->s": 2, lane: 3, "b->s": 1}
 
@@ -273,7 +283,7 @@ def test_missing_units_keep_the_numbers_of_the_others() -> None:
 
 def test_sets_may_change_and_grow() -> None:
     """A new depot, and more units than the first set: these count as the last position."""
-    learner = Learner(LANES, ORDERED[0], losses=(0, 300), seed=0)
+    learner = Learner(LANES, ORDERED[0], loss_range=(0, 300), seed=0)
     larger = Transport([3, 9, 2], [8, 6], names=(["a", "b", "c"], ["n", "s"]))
     for actions in (None, larger, LANES, larger):
         play = learner.ask(actions=actions)
@@ -288,8 +298,8 @@ def test_sets_may_change_and_grow() -> None:
 
 def test_a_study_verifies(tmp_path: Any) -> None:
     store = f"sqlite:///{tmp_path}/ordered.db"
-    policy = BootstrapCTS(units="ordered", discount=0.99)
-    study = mp.Study.create("lanes", LANES, policy, store=store, losses=(0, 300))
+    policy = BootstrapCTS(unit_means="ordered", discount=0.99)
+    study = mp.Study.create("lanes", LANES, policy, store=store, loss_range=(0, 300))
     rng = np.random.default_rng(0)
     for day in range(4):
         play = study.ask(key=str(day))
@@ -303,16 +313,20 @@ def test_a_study_verifies(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
-        (lambda: GenCTS(units="sorted"), "units"),
-        (lambda: GenCTS(units=2), "units"),  # type: ignore[arg-type]
-        (lambda: GenCTS(units="ordered", window=9), "window"),
-        (lambda: GenCTS(units="ordered", shared_seed=True), "shared_seed"),
-        (lambda: GenCTS(units="ordered", replan="rarely"), "replan"),
-        (lambda: BootstrapCTS(units="ordered", change="follow"), "change"),
-        (lambda: Learner(mp.Coverage.example(), GenCTS(units="ordered")), "actions"),
-        (lambda: mp.Conservative(GenCTS(units="ordered")).start(PLANS, None, 1), "policy"),
+        (lambda: GenCTS(units="ordered"), "units"),  # type: ignore[call-arg]
+        (lambda: GenCTS(unit_means="sorted"), "unit_means"),
+        (lambda: GenCTS(unit_means=2), "unit_means"),  # type: ignore[arg-type]
+        (lambda: GenCTS(unit_means="ordered", window=9), "window"),
+        (lambda: GenCTS(unit_means="ordered", shared_seed=True), "shared_seed"),
+        (lambda: BootstrapCTS(unit_means="ordered", memory=Changes()), "memory"),
+        (lambda: Learner(mp.Coverage.example(), GenCTS(unit_means="ordered")), "actions"),
+        (
+            lambda: mp.Constrained(GenCTS(unit_means="ordered"), [mp.SwitchingCost(1)]).start(
+                PLANS, None, 1
+            ),
+            "policy",
+        ),
         (lambda: Learner(LANES, ORDERED[0], baseline=mp.InProportion(), allowance=0.1), "policy"),
-        (lambda: Learner(LANES, ORDERED[0]).forget("a->n", before=1), "policy"),
         (lambda: mp.ByUnit(mp.Bernoulli([0.1, 0.2])), "distribution"),
         (lambda: mp.ByUnit(mp.Bernoulli([[0.1] * 3] * 3)).check(WIDE, 5, 2), "distribution"),
         (lambda: mp.ByUnit(mp.Bernoulli([[0.1] * 4] * 2)).check(WIDE, 5, 2), "distribution"),

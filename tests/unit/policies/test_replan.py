@@ -9,7 +9,7 @@ import pytest
 from multiplay import (
     BootstrapCTS,
     Budget,
-    Changing,
+    Changes,
     CombUCB,
     GaussianCTS,
     GenCTS,
@@ -22,18 +22,20 @@ from multiplay import (
     Stochastic,
     Streams,
     Study,
+    TimeVarying,
     Transport,
     Uniform,
     simulate,
 )
-from multiplay.policies.replan import MOST_PLANS
+from multiplay.policies.planners import MOST_PLANS, Rarely
+from multiplay.posteriors.coins import Coins
 from multiplay.testing import check_policy
 
 POLICIES: list[Policy] = [
     GenCTS(replan="rarely"),
     GaussianCTS(replan="rarely"),
     BootstrapCTS(replan="rarely"),
-    BootstrapCTS(change="follow", replan="rarely"),
+    BootstrapCTS(memory=Changes(), replan="rarely"),
     CombUCB(replan="rarely"),
     CombUCB(window=9, replan="rarely"),
 ]
@@ -96,7 +98,7 @@ def test_full_lists_drop_the_plan_that_was_not_played_for_the_longest_time() -> 
     rng, state = np.random.default_rng(0), policy.start(actions, None, 1)
     order: list[tuple[int, ...]] = []
     for t in range(400):
-        play = policy.best_play(actions, state, rng.random((1, 4)))
+        play = Rarely().of(Coins())(actions, state, rng.random((1, 4)))
         plan = tuple(play.action[0].tolist())
         order = [*[one for one in order if one != plan][-MOST_PLANS + 1 :], plan]
         state |= play.cache
@@ -122,8 +124,8 @@ def test_a_trial_calls_the_solver_in_few_rounds() -> None:
 
 def test_a_set_that_changes_is_solved_again_and_plans_are_feasible() -> None:
     first, second = Counting([1, 4, 5], [4, 6]), Counting([3, 3, 4], [5, 5])
-    changing = Changing([first] * 35 + [second] * 35)
-    learner, calls = Learner(first, GenCTS(replan="rarely"), losses=(0, 1), seed=0), []
+    changing = TimeVarying([first] * 35 + [second] * 35)
+    learner, calls = Learner(first, GenCTS(replan="rarely"), loss_range=(0, 1), seed=0), []
     for t in range(1, 71):
         Counting.calls = 0
         play = learner.ask(actions=changing.at(t))
@@ -136,8 +138,8 @@ def test_a_set_that_changes_is_solved_again_and_plans_are_feasible() -> None:
 @pytest.mark.parametrize("policy", POLICIES[2:5], ids=repr)
 def test_learners_and_studies_play_alike_after_a_restart(policy: Policy, tmp_path: Any) -> None:
     plans, store, file = Transport([1, 4, 5], [4, 6]), tmp_path / "plans.db", tmp_path / "learner"
-    learners = [Learner(plans, policy, losses=(0, 1), seed=5) for _ in range(2)]
-    study = Study.create("a", plans, policy, losses=(0, 1), seed=5, store=store)
+    learners = [Learner(plans, policy, loss_range=(0, 1), seed=5) for _ in range(2)]
+    study = Study.create("a", plans, policy, loss_range=(0, 1), seed=5, store=store)
     for t in range(45):
         if t % 11 == 10:
             learners[1].save(file)

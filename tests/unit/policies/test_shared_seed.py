@@ -12,6 +12,7 @@ from multiplay import (
     ActionSet,
     BootstrapCTS,
     Budget,
+    Changes,
     Explicit,
     Feedback,
     GaussianCTS,
@@ -36,7 +37,7 @@ KINDS: list[Kind] = [
     (GenCTS, {}),
     (GaussianCTS, {}),
     (BootstrapCTS, {}),
-    (BootstrapCTS, {"change": "follow", "curiosity": 0.1}),
+    (BootstrapCTS, {"memory": Changes(), "curiosity": 0.1}),
 ]
 
 
@@ -123,7 +124,7 @@ class Fixed:
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_bootstrap_draws_rise_with_each_of_the_numbers(number: int) -> None:
-    policy = BootstrapCTS(change="follow", shared_seed=True)
+    policy = BootstrapCTS(memory=Changes(), shared_seed=True)
     state = played(policy, ARMS)
     grid = np.full((300, 3), 0.3)
     grid[:, number] = np.linspace(0.001, 0.999, 300)
@@ -197,7 +198,7 @@ def test_bad_settings() -> None:
         for bad in ("yes", 1, None):
             with refused("shared_seed: expected True or False"):
                 kind(shared_seed=bad)  # type: ignore[arg-type]
-    with refused("shared_seed: expected False unless w = 1, got w = 0.5"):
+    with refused("shared_seed: expected a rule that fits the posterior"):
         BootstrapCTS(0.5, shared_seed=True)
 
 

@@ -1,25 +1,81 @@
-"""Rare planning: few calls of the solver, and the best of the known plans between them."""
+"""Planners: how the numbers of a round become a play.
+
+``EveryRound`` calls the solver in every round, ``Rarely`` in few rounds. Where units have means of
+their own, both solve by unit; arms that must be seen come first.
+"""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
-from multiplay.policies.base import Play, Policy
-from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+from multiplay.policies.base import Play
+from multiplay.posteriors.base import Posterior
+from multiplay.types import Arrays, FloatArray, IntArray
 
 RARELY = "rarely"
 SHARE = 0.035  # of the rounds so far that pass without a call: 182 calls in 10^4 rounds
 MOST_PLANS = 32  # that are known in a trial
 PLANS, PLAYED, ROUNDS = "replan_plans", "replan_played", "replan_rounds"
+TIE = 1e-12  # between pooled units: solvers are slow where many costs are equal
+
+Plan: TypeAlias = Callable[[ActionSet, Arrays, FloatArray], Play]
 
 
-class Replanning(Policy):
-    r"""A policy that plays the best action for some costs, found by the solver or among known ones.
+@dataclass(frozen=True)
+class EveryRound:
+    """The best action, by a call of the solver in every round."""
 
-    With ``replan="rarely"``, round t of a set calls the solver if at least a share of 0.035 of
+    entries = ()  # of the state, that belong to one set
+
+    def of(self, posterior: Posterior) -> Plan:
+        """Return the function that plans."""
+        if posterior.by_unit:
+            return best_by_unit
+        return partial(best_after_unseen, posterior) if posterior.sees_first else best
+
+
+def best(actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
+    """Play the best action."""
+    return Play(actions.best(theta))
+
+
+def best_by_unit(actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
+    """Play the best action for the means of all units, (trials, d, K)."""
+    return Play(actions.best_by_unit(theta + actions.sign * TIE * np.arange(theta.shape[2])))
+
+
+def best_after_unseen(posterior: Any, actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
+    """Play the best action, and before it as many units as possible of arms never seen."""
+    action = actions.best(theta)
+    if posterior.any_unseen(actions, state):
+        action = unseen_first(posterior, actions, state, action)
+    return Play(action)
+
+
+def unseen_first(posterior: Any, actions: ActionSet, state: Arrays, action: IntArray) -> IntArray:
+    """Replace the action where an arm was never seen: play as many units of such arms as possible.
+
+    So every arm that can be played is seen after at most d rounds reported, and again when it is
+    forgotten.
+    """
+    if posterior.any_unseen(actions, state):
+        never = posterior.unseen(actions, state)
+        early, action = never.any(axis=1), action.copy()
+        action[early] = actions.argmin(-never[early].astype(float))
+    return action
+
+
+@dataclass(frozen=True)
+class Rarely:
+    r"""The best action, found by the solver in few rounds, or among known ones in the others.
+
+    Round t of a set calls the solver if at least a share of 0.035 of
     the t - 1 rounds before it have passed since the last call: in each of the first 29 rounds, then
     in ever fewer, 182 times in :math:`10^4` rounds and 66 times more for each factor of 10. Each
     call adds its plan to the known plans of the set, at most 32; the one that was not played for
@@ -36,13 +92,18 @@ class Replanning(Policy):
     it, and those that are were not found for it. A set that is new in every round is solved in
     every round. With a window of W rounds or a discount :math:`\gamma`, at most W or
     :math:`1 / (1 - \gamma)` rounds count as passed. After reports are forgotten by hand, planning
-    begins again. A change that ``BootstrapCTS(change="follow")`` finds by itself does not begin it
+    begins again. A change that ``Changes`` finds by itself does not begin it
     again: a plan that was never the best before is found by the next call.
 
     A plan that is kept for a whole epoch, and not only the list of known plans, is the method of
     Kim, Vojnovic and Oh, for upper confidence bounds. With Thompson sampling this costs more:
     with 182 calls on the sets of ``benchmarks/replan.py``, one draw that is kept for an epoch had
     1.5 times the regret, and epochs of single arms 2.8 times.
+
+    Parameters
+    ----------
+    remembered
+        The number of rounds that count, where old ones are forgotten.
 
     References
     ----------
@@ -51,28 +112,20 @@ class Replanning(Policy):
     proofs, and the code. The bounds are not claimed here: the known plans are our own.)
     """
 
-    replan: str | None = None
+    entries = PLANS, PLAYED, ROUNDS
 
-    def __post_init__(self) -> None:
-        check_replan(self.replan)
+    remembered: float = math.inf
 
-    @property
-    def remembered(self) -> float:
-        """The number of rounds that count, where old ones are forgotten."""
-        return math.inf
-
-    def warm(self, actions: ActionSet) -> tuple[str, ...]:
-        """Return the known plans of the set, and when they were played."""
-        return () if self.replan is None else (PLANS, PLAYED, ROUNDS)
+    def of(self, posterior: Posterior) -> Plan:
+        """Return the function that plans."""
+        return partial(self.best_play, posterior)
 
     def best_play(
-        self, actions: ActionSet, state: Arrays, theta: FloatArray, unseen: BoolArray | None = None
+        self, posterior: Posterior, actions: ActionSet, state: Arrays, theta: FloatArray
     ) -> Play:
-        """Play the best action, or the best known one; the cache has the known plans.
-
-        As many units as possible of the arms that are ``unseen``, (trials, d), come first.
-        """
-        trials, d = theta.shape
+        """Play the best action, or the best known one; the cache has the known plans."""
+        unseen = posterior.unseen(actions, state) if posterior.sees_first else None
+        (trials, d), by_unit = theta.shape[:2], posterior.by_unit
         known = state if ROUNDS in state else _no_plans(trials, d)
         plans, played, (passed, called) = known[PLANS], known[PLAYED], known[ROUNDS].T
         early = np.zeros(trials, bool) if unseen is None else unseen.any(axis=1)
@@ -80,13 +133,18 @@ class Replanning(Policy):
         action = np.empty((trials, d), np.int64)
         if not due.all():
             kept = ~due
-            values = actions.value(plans[kept].transpose(0, 2, 1), theta[kept][:, None])
+            if by_unit:
+                both = zip(plans[kept].transpose(0, 2, 1), theta[kept], strict=True)
+                values = np.stack([actions.value_by_unit(own, means) for own, means in both])
+            else:
+                values = actions.value(plans[kept].transpose(0, 2, 1), theta[kept][:, None])
             values = np.where(played[kept] > 0, actions.sign * values, np.inf)
             slot = values.argmin(axis=1)
             action[kept] = np.take_along_axis(plans[kept], slot[:, None, None], axis=2)[:, :, 0]
         solved = due & ~early
         if solved.any():
-            action[solved] = actions.best(theta[solved])
+            found = best_by_unit if by_unit else best
+            action[solved] = found(actions, state, theta[solved]).action
         if unseen is not None and early.any():
             action[early] = actions.argmin(-unseen[early].astype(float))
         rounds = np.stack([passed + 1, np.where(due, passed, called)], axis=1)
@@ -113,12 +171,6 @@ def _with(plans: IntArray, played: IntArray, action: IntArray, rounds: IntArray)
     played = played.copy()
     played[trials, slot] = rounds[:, 0]
     return {PLANS: plans, PLAYED: played}
-
-
-def drop_plans(state: Arrays) -> None:
-    """Drop the known plans, before reports are forgotten by hand: planning begins again."""
-    for name in (PLANS, PLAYED, ROUNDS):
-        state.pop(name, None)
 
 
 def check_replan(replan: Any) -> None:

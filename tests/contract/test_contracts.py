@@ -23,20 +23,30 @@ from hypothesis import strategies as st
 from multiplay import (
     ActionSet,
     Adversarial,
+    Averages,
     Bernoulli,
     Budget,
+    Coins,
+    Composed,
     Contextual,
+    Discount,
     Distribution,
+    Draw,
     Environment,
     Feedback,
     GenCTS,
+    Moments,
+    Normal,
     Observation,
+    Optimism,
     Play,
     Policy,
+    Pooled,
     Replay,
     Rule,
     Stochastic,
     Transport,
+    Window,
     actions,
     environments,
     policies,
@@ -47,6 +57,10 @@ from multiplay.environments import World
 from multiplay.environments.contexts import Contexts
 from multiplay.environments.oblivious import Oblivious
 from multiplay.features.rows import FeatureRows
+from multiplay.policies.index import FITTING
+from multiplay.policies.rules import Rule as IndexRule
+from multiplay.posteriors.base import Posterior
+from multiplay.posteriors.memories import Memory
 from multiplay.testing import (
     check_actions,
     check_environment,
@@ -84,7 +98,35 @@ def check_rule(rule: Rule) -> None:
     assert rule.text
 
 
+def check_posterior(posterior: Posterior) -> None:
+    check_settings(posterior)
+    rules = [one for one in FITTING["rule"] if isinstance(one, IndexRule)]
+    fitting = [one for one in rules if not any(map(posterior.lacks, one.calls))]
+    assert fitting
+    for one in fitting:
+        check_policy(Composed(posterior, one), PLANS)
+
+
+def check_memory(memory: Memory) -> None:
+    check_settings(memory)
+    check_policy(Composed(Normal(memory), Draw()), PLANS)
+
+
+def check_index_rule(rule: IndexRule) -> None:
+    check_settings(rule)
+    posteriors = Normal(), Averages(), Coins(), Moments(), Pooled()
+    fitting = [one for one in posteriors if not any(map(one.lacks, rule.calls))]
+    assert fitting
+    for one in fitting:
+        check_policy(Composed(one, rule), PLANS)
+
+
+PARTS = Posterior, Memory, IndexRule  # of policies; made with their defaults, or as here
+SETTINGS: dict[type, tuple[Any, ...]] = {Discount: (0.9,), Window: (5,), Optimism: (1.0,)}
 CHECKS: dict[type, Callable[[Any], None]] = {
+    Posterior: check_posterior,
+    Memory: check_memory,
+    IndexRule: check_index_rule,
     ActionSet: check_actions,
     Policy: lambda policy: check_policy(policy, PLANS),
     Environment: lambda environment: check_environment(environment, PLANS),
@@ -117,6 +159,9 @@ def check(kind: type, folder: Path) -> None:
         return
     promise = next((CHECKS[base] for base in kind.__mro__ if base in CHECKS), None)
     assert promise, f"{kind.__name__} is of no kind that has a contract: {list(CHECKS)}"
+    if issubclass(kind, PARTS):
+        promise(kind(*SETTINGS.get(kind, ())))
+        return
     try:
         example = kind.example()  # type: ignore[attr-defined]
     except TypeError as error:

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import multiplay as mp
@@ -34,7 +35,7 @@ from multiplay.types import Arrays
 
 SETS = [kind for kind in classes_of(actions).values() if issubclass(kind, ActionSet)]
 POLICIES = [kind for kind in classes_of(policies).values() if issubclass(kind, Policy)]
-NOT_OFFERED = {"Changing", "Limited"}  # settings are sets and functions
+NOT_OFFERED = {"TimeVarying", "Limited"}  # settings are sets and functions
 CALLS_FOR_ONE_ACTION = 3  # in each trial and round: a leader, an unseen arm, and a random action
 ROUNDS = 4
 
@@ -74,7 +75,7 @@ def check_policy_cost(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for field in fields(kind):
         if field.name in cost.capped:
             assert isinstance(field.default, int), f"{name}.{field.name} needs a default"
-        elif "int" in str(field.type) and field.name not in (cost.rounds_kept, "horizon"):
+        elif "int" in str(field.type) and field.name not in ("window", "horizon"):
             less, more = (numbers_kept(replace(policy, **{field.name: n})) for n in (10, 40))
             assert less == more, f"{name}.cost must limit {field.name}, with which the state grows"
 
@@ -213,6 +214,11 @@ class Keeper(GenCTS):
     """A policy that keeps many rounds, and does not say so."""
 
     cost = PolicyCost()
+    rounds: int = 20
+
+    def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
+        kept = np.zeros((trials, actions.d, self.rounds))
+        return super().start(actions, horizon, trials) | {"kept": kept}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +228,7 @@ class Keeper(GenCTS):
         (Lister, "most_actions: lists True"),
         (ManyCalls, r"ManyCalls\.cost\.oracle"),
         (HullWalk, r"HullWalk\.cost\.oracle"),
-        (Keeper, "must limit window"),
+        (Keeper, "must limit rounds"),
     ],
 )
 def test_a_policy_with_a_wrong_cost_is_noticed(

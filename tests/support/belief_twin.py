@@ -8,6 +8,7 @@ numbers are shares of the range: (loss - lowest low) / scale, one origin for all
     twin.sums(0)               # Sums of arm 0: n, n2, A2, R, mean, B, W, dof, F
     twin.gn, twin.gd           # surprises that go together
     twin.noise()               # Noise: A2 of the specification, numbers and lists by arm
+    twin.noise_by_mean()       # the same, where the noise of a unit goes with a power of the mean
     twin.beliefs(level=0.95)   # list of Belief by arm: mean, low, high, variance, nu
     twin.estimate([1, 0, 4])   # Estimate of a plan: total, low, high, variance, nu
     twin.core(0)               # (mean, variance) of what was seen, in draws of BootstrapCTS
@@ -21,7 +22,7 @@ new twin that was told the last W rounds only.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ SPREAD = 0.25  # noise before anything was seen, if tails may be heavy
 END_WEIGHT = 1.0
 SIZES = tuple(0.5 * 2.0**-k for k in range(13))  # s_b: how far apart arms are
 ROUNDING = 1e-24  # squared deviation of a unit, which rounding alone may leave
+POWERS = tuple(0.25 * j for j in range(9))  # p: the noise of a unit goes with m^p
+LEAST_MEAN = 1e-6
 MOST = 0.999  # largest variance of a draw, in units of mean (1 - mean)
 
 
@@ -253,6 +256,49 @@ class BeliefTwin:
         by_data = max(0.0, excess / (gain + d0))
         return by_data, max(0.0, (excess + RHO0 * d0 * se) / (gain + d0))
 
+    def means(self) -> list[float]:
+        """Return the believed mean of each arm, which compares arms by the noise of all of them."""
+        pi, models = self.sizes(self.noise())
+        return [sum(p * one.m[i] for p, one in zip(pi, models, strict=True)) for i in range(self.d)]
+
+    def power(self, means: Sequence[float]) -> float:
+        """Return the posterior mean of p, by how the squares of arms follow their means."""
+        seen = [i for i, arm in enumerate(self.arms) if arm.n > 0]
+        arms = [self.arms[i] for i in seen]
+        normal = sum(a.W**2 / (a.dof + 2) + a.B**2 / (a.free + 2) for a in arms)
+        if sum(arm.W + arm.B for arm in arms) <= ROUNDING * sum(arm.n for arm in arms):
+            return 0.0
+        c = 2 / (max(sum(arm.F for arm in arms) / normal, 3.0) - 1)
+        known = [(max(means[i], LEAST_MEAN), self.arms[i]) for i in seen]
+        known = [(m, arm) for m, arm in known if arm.freedom > 0]
+        logs = []
+        for p in POWERS:
+            squares = sum((arm.W + arm.B) / m**p for m, arm in known)
+            freedom = sum(arm.freedom for _, arm in known)
+            fit = sum(arm.freedom * p * math.log(m) for m, arm in known)
+            logs.append(-c / 2 * (fit + freedom * math.log(squares)))
+        weights = [math.exp(one - max(logs)) for one in logs]
+        return dot(weights, POWERS) / sum(weights)
+
+    def noise_by_mean(self) -> Noise:
+        """Return the noise in units of m^p: what is shown, and how sure an average is."""
+        before, means = self.noise(), self.means()
+        power = self.power(means)
+        g = [max(m, LEAST_MEAN) ** power for m in means]
+        n = [arm.n for arm in self.arms]
+        if sum(n) > 0:
+            g = [one * sum(n) / dot(n, g) for one in g]
+        scaled = replace(self, arms=[], rounds=[])
+        scaled.arms = [
+            replace(arm, B=arm.B / one, W=arm.W / one, F=arm.F / one**2)
+            for arm, one in zip(self.arms, g, strict=True)
+        ]
+        scaled.gn, scaled.gd = self.gn, self.gd
+        after = scaled.noise()
+        s = [one * own for one, own in zip(g, after.s, strict=True)]
+        v = [one * own for one, own in zip(g, after.v, strict=True)]
+        return replace(after, s=s, v=v, se=before.se, su0=before.su0, vp=before.vp)
+
     # --------------------------------------------------------------- beliefs
 
     def sizes(self, noise: Noise) -> tuple[list[float], list[Size]]:
@@ -285,7 +331,7 @@ class BeliefTwin:
 
     def beliefs(self, level: float = 0.95) -> list[Belief]:
         """Return mean and interval of the mean loss of a unit, by arm, cut to its range."""
-        noise = self.noise()
+        noise = self.noise_by_mean()
         pi, models = self.sizes(noise)
         answer = []
         for i in range(self.d):
@@ -307,7 +353,7 @@ class BeliefTwin:
 
     def estimate(self, plan: Sequence[int], level: float = 0.95) -> Estimate:
         """Return the expected cost of a plan, units by arm, with its interval."""
-        noise = self.noise()
+        noise = self.noise_by_mean()
         pi, models = self.sizes(noise)
         means = [belief.mean for belief in self.beliefs(level)]
         raw = sum(p * dot(plan, model.m) for p, model in zip(pi, models, strict=True))

@@ -17,7 +17,12 @@ FEATURES = mp.Features(
     rain=mp.Flag(),
     products=[("km", "fuel")],
 )
-SETTINGS: dict[str, Any] = {"losses": (0, 250), "seed": 7, "features": FEATURES, "arms": {"km": KM}}
+SETTINGS: dict[str, Any] = {
+    "loss_range": (0, 250),
+    "seed": 7,
+    "features": FEATURES,
+    "arm_features": {"km": KM},
+}
 
 
 def featured_study(store: Store, name: str = "lanes", **settings: Any) -> mp.Study:

@@ -158,37 +158,36 @@ class SlowLearner:
     def offset(self, name: str) -> float:
         return self.settings.low(name) / self.settings.scale
 
-    def share(self, euros: float) -> float:
-        """Return a loss as beliefs see it: with one origin for all arms."""
-        return (euros - self.settings.origin) / self.settings.span
+    def share(self, name: str, euros: float) -> float:
+        """Return a loss as beliefs see it: as a share of the range of its arm."""
+        low = self.settings.low(name)
+        return (euros - low) / (self.settings.high(name) - low)
 
     def beliefs(self) -> BeliefTwin:
         """Return what is believed after all reports."""
         names = list(self.arms)
-        low, high = (
-            [self.share(end(name)) for name in names]
-            for end in (self.settings.low, self.settings.high)
-        )
-        twin = BeliefTwin(len(names), low=low, high=high)
+        twin = BeliefTwin(len(names))
         for reports in self.reports:
             twin.tell({names.index(name): report for name, report in reports.items()})
         return twin
 
-    def in_euros(self, share: float, units: int = 1) -> float:
-        """Return the cost of some units from the sum of their shares."""
-        return units * self.settings.origin + self.settings.span * share
+    def in_euros(self, name: str, share: float) -> float:
+        """Return the loss of a unit from its share of the range of its arm."""
+        low = self.settings.low(name)
+        return low + (self.settings.high(name) - low) * share
 
     def expected(self, plan: Mapping[str, int]) -> float:
-        units = [plan.get(name, 0) for name in self.arms]
-        return self.in_euros(self.beliefs().estimate(units).total, sum(units))
+        means = [belief.mean for belief in self.beliefs().beliefs()]
+        pairs = zip(self.arms, means, strict=True)
+        return sum(plan.get(name, 0) * self.in_euros(name, mean) for name, mean in pairs)
 
     def note(self, play: Play) -> None:
         """Add what a play tells of each arm to the reports that beliefs follow from."""
         reports: dict[str, Report] = {}
         for name, units in play.units.items():
-            known = [self.share(loss) for loss in units if loss is not None]
+            known = [self.share(name, loss) for loss in units if loss is not None]
             if name in play.totals:
-                average = self.share(play.totals[name] / len(units))
+                average = self.share(name, play.totals[name] / len(units))
                 reports[name] = Total(len(units), len(units) * average)
             elif known:
                 reports[name] = known
@@ -265,7 +264,7 @@ class SlowLearner:
                 self.clipped += sum(outside for _, outside in known)
                 self.count(name, [loss for loss, _ in known], None, math.nan)
                 if known:
-                    reports[name] = [self.share(loss) for loss, _ in known]
+                    reports[name] = [self.share(name, loss) for loss, _ in known]
             self.reports.append(reports)
 
     # ------------------------------------------------------------ reports

@@ -33,8 +33,9 @@ def check_study(
     Parameters
     ----------
     studies
-        A store, its URL or its path; or an object with ``open(name)``, ``list()``, ``delete(name)``
-        and ``create(name, actions, policy, **settings)``. The check deletes its studies.
+        A store, its URL or its path; or an object with ``open(name)``, ``names()``,
+        ``delete(name)`` and ``create(name, actions, policy, **settings)``. The check deletes its
+        studies.
     policy
         The policy of the studies; ``GenCTS()`` if not given.
     examples, steps
@@ -70,8 +71,8 @@ class _At:
     def open(self, name: str) -> Study:
         return Study.open(name, store=self._store)
 
-    def list(self) -> list[str]:
-        return Study.list(store=self._store)
+    def names(self) -> list[str]:
+        return Study.names(store=self._store)
 
     def delete(self, name: str) -> None:
         Study.delete(name, store=self._store)

@@ -23,11 +23,11 @@ from hypothesis.stateful import (
 )
 from study_model import Day, Model, Play, Refused, StudyTerms
 
+from multiplay import Learner, Reports, Words
 from multiplay.actions import FixedPlan, InProportion, PriceList, Rule
+from multiplay.constraints import AtLeast, AtMost
 from multiplay.errors import InvalidInput
-from multiplay.learner import Learner
 from multiplay.policies import Policy
-from multiplay.promises import AtLeast, AtMost
 from multiplay.storage.memory import MemoryStore
 from multiplay.studies import Study
 
@@ -51,7 +51,7 @@ OFTEN = [
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again", "correct", "ask_ahead"] * 2,
     *["promise", "release", "ask_instead"],
-    *["expire", "learn_table", "set_words", "set_compare", "invalid", "retract"],
+    *["expire", "learn_table", "set_words", "set_versus", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
 
@@ -87,7 +87,7 @@ class Studies(Protocol):
     def open(self, name: str) -> Any:
         """Open a study."""
 
-    def list(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the names of all studies."""
 
     def delete(self, name: str) -> None:
@@ -136,13 +136,13 @@ INVALID = [
     Request("learn", ({"nowhere": 1}, {"nowhere": [0.5]}), {}),
     Request("learn", ({"A->x": 9}, {"A->x": [0.5] * 9}), {}),
     Request("learn_table", ({"round": [1], "arm": [None], "loss": [0.5]},), {}),
-    Request("set_words", (), {"unit": ""}),
-    Request("set_words", (), {"arm": 7, "key": "a"}),
+    Request("set_words", (Words(unit=""),), {}),
+    Request("set_words", (7,), {"key": "a"}),
     Request("why", (UNKNOWN,), {}),
-    Request("set_compare", (7,), {"key": "a"}),
-    Request("saved", (7,), {}),
-    Request("saved", ({"a": {"nowhere": 1}},), {}),
-    Request("saved", (InProportion(),), {"since": "1971-01-01"}),
+    Request("set_versus", (7,), {"key": "a"}),
+    Request("savings", (7,), {}),
+    Request("savings", ({"a": {"nowhere": 1}},), {}),
+    Request("savings", (InProportion(),), {"since": "1971-01-01"}),
     Request("cost_of_learning", (), {"level": 2.0}),
     Request("promise", ("CO2",), {"key": "a"}),
     Request("promise", (AtMost(3, {"nowhere": 1}, plays=2),), {}),
@@ -175,16 +175,16 @@ class View(NamedTuple):
     arms: Any
     pending: Any
     counts: tuple[int, int]
-    words: dict[str, str]
-    compare: Rule | None
+    words: Words
+    versus: Rule | None
     promises: list[Any]
 
     @classmethod
     def of(cls, study: Any) -> View:
         """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
-        counts, words = (study.asked, study.clipped), study.words._asdict()
-        rest = study.compare, study.promise_reports()
+        counts, words = (study.asked, study.clipped), study.words
+        rest = study.versus, study.promise_reports()
         return cls(study.plays(), study.arms(), pending, counts, words, *rest)
 
     def same(self, other: View) -> bool:
@@ -196,7 +196,7 @@ class View(NamedTuple):
 def beliefs(study: Any) -> list[Any]:
     """Return the best plan, the drift, the savings and the expected costs of a study, as text."""
     found = [Request("best", (), {}).of(study), study.drift().to_csv()]
-    found += [savings(study.cost_of_learning), savings(study.saved)]
+    found += [savings(study.cost_of_learning), savings(study.savings)]
     found += [why(play) for play in study.pending()]
     return [*found, [plain(play)[4] for play in study.pending()]]
 
@@ -230,7 +230,7 @@ class StudyMachine(RuleBasedStateMachine):
         range=st.sampled_from(RANGES),
         clip=st.booleans(),
         ignore=st.booleans(),
-        changing=st.booleans(),
+        varying_set=st.booleans(),
         change=st.sampled_from(CHANGES),
         seed=st.integers(0, 3),
     )
@@ -239,7 +239,7 @@ class StudyMachine(RuleBasedStateMachine):
         range: tuple[float, float],
         clip: bool,
         ignore: bool,
-        changing: bool,
+        varying_set: bool,
         change: float | None,
         seed: int,
     ) -> None:
@@ -247,19 +247,21 @@ class StudyMachine(RuleBasedStateMachine):
         policy, self.name = self.policy, f"check_study {uuid4()}"
         self.settings: dict[str, Any] = {
             "seed": seed,
-            "losses": range,
-            "outside": "clip" if clip else "refuse",
-            "missing": "ignore" if ignore and policy.partial else "refuse",
-            "changing": changing and policy.changing,
+            "loss_range": range,
+            "reports": Reports(
+                "clip" if clip else "refuse",
+                "ignore" if ignore and policy.partial else "refuse",
+            ),
+            "varying_set": varying_set and policy.changing,
             "change": change if has_index(policy) else None,
         }
-        ignore, change = self.settings["missing"] == "ignore", self.settings["change"]
-        promises = kinds_of_promises(policy) if change is None else ()
+        ignore, change = self.settings["reports"].missing == "ignore", self.settings["change"]
+        promises = kinds_of_promises(policy)
         self.model = Model(USUAL, StudyTerms.of(policy, *range, clip, ignore, promises, change))
         self.requests: list[tuple[Request, Callable[[], Any], Any, bool]] = []
         made = self.studies.create(self.name, USUAL.actions(), policy, **self.settings)
         self.handles = [made, *(self.studies.open(self.name) for _ in "12")]
-        assert self.name in self.studies.list(), "a study must be listed"
+        assert self.name in self.studies.names(), "a study must be listed"
         self.view: View | None = None  # the view of all handles; None after a change
         self.sound = True
 
@@ -299,7 +301,7 @@ class StudyMachine(RuleBasedStateMachine):
 
     def ask_ahead(self) -> None:
         """Ask with the sets of some of the plays to come, which a study with promises takes."""
-        days = self.draw(st.lists(DAY, max_size=3)) if self.settings["changing"] else [USUAL]
+        days = self.draw(st.lists(DAY, max_size=3)) if self.settings["varying_set"] else [USUAL]
         ahead = [one.actions() for one in days]
         self._ask(USUAL, self._key_and_time() | {"ahead": ahead})
 
@@ -416,13 +418,13 @@ class StudyMachine(RuleBasedStateMachine):
         self._same_verb("expire", (HOUR * hours,), self._key_and_time())
 
     def set_words(self) -> None:
-        """Set a word or two."""
-        words = self.draw(st.sampled_from([{"unit": "truck"}, {"currency": "€", "arm": "way"}]))
-        self._same_verb("set_words", (), words | self._key_and_time())
+        """Set all words."""
+        words = self.draw(st.sampled_from([Words(unit="truck"), Words("€", arm="way")]))
+        self._same_verb("set_words", (words,), self._key_and_time())
 
-    def set_compare(self) -> None:
+    def set_versus(self) -> None:
         """Set the rule that plays are compared with."""
-        self._same_verb("set_compare", (self.draw(st.sampled_from(RULES)),), self._key_and_time())
+        self._same_verb("set_versus", (self.draw(st.sampled_from(RULES)),), self._key_and_time())
 
     def promise(self) -> None:
         """Make a promise; one of the name may have been made."""
@@ -572,7 +574,7 @@ class StudyMachine(RuleBasedStateMachine):
             for study in self.handles:
                 disconnect(study)
         if self.sound:
-            assert self.name not in self.studies.list(), "a deleted study must not be listed"
+            assert self.name not in self.studies.names(), "a deleted study must not be listed"
             gone = Request("ask", (), {}).of(self.handles[0])
             assert gone == "refused", "a handle on a deleted study must refuse requests"
 
@@ -677,7 +679,7 @@ def check(view: View, model: Model, policy: Policy) -> None:
     assert view.pending == pending, "pending(): the pending plays, oldest first"
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
     assert view.words == model.words, "words"
-    assert view.compare == model.compare, "the rule of the study"
+    assert view.versus == model.versus, "the rule of the study"
     assert [one.name for one in view.promises] == [*model.promises], "promises(): in order"
     for one in view.promises:
         _close([one.used, one.external], [*model.used(one.name)], f"promises(): used of {one.name}")

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any, NamedTuple
 
+from multiplay import Words
 from multiplay.actions import Transport
+from multiplay.constraints import Promise
 from multiplay.policies import Policy
-from multiplay.promises import Promise
 
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 ROUNDING = 1e-9
@@ -287,8 +288,8 @@ class Model:
         self.plays: dict[int, Play] = {}
         self.arms: dict[str, Arm] = {name: Arm() for name in usual.names}
         self.keys: dict[tuple[str, str], Any] = {}  # by verb and key: the request, and the answer
-        self.words = {"currency": "", "unit": "unit", "arm": "lane", "round": "day"}
-        self.compare: Any = None
+        self.words = Words(arm="lane")
+        self.versus: Any = None
         self.promises: dict[str, Promised] = {}
         self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
         self.rounds = self.external = self.clipped = 0
@@ -502,19 +503,19 @@ class Model:
         self.note("expire", key, "expire", ids)
         return ids
 
-    def set_words(self, *, at: float, key: str | None = None, **words: str) -> None:
-        """Set some words."""
+    def set_words(self, words: Words, *, at: float, key: str | None = None) -> None:
+        """Set all words."""
         if self.known("set_words", key, words):
             return
-        self.words |= words
+        self.words = words
         self.note("set_words", key, words, True)
 
-    def set_compare(self, rule: Any, *, at: float, key: str | None = None) -> None:
+    def set_versus(self, rule: Any, *, at: float, key: str | None = None) -> None:
         """Set the rule that plays are compared with."""
-        if self.known("set_compare", key, repr(rule)):
+        if self.known("set_versus", key, repr(rule)):
             return
-        self.compare = rule
-        self.note("set_compare", key, repr(rule), True)
+        self.versus = rule
+        self.note("set_versus", key, repr(rule), True)
 
     def learn(
         self,

@@ -32,7 +32,7 @@ def costs(id: int, plan: Mapping[str, int], more: float = 0.0) -> dict[str, list
 
 
 def new_study(store: Store, name: str = "lanes", **settings: Any) -> mp.Study:
-    given: dict[str, Any] = {"policy": mp.GenCTS(), "losses": (0, 250), "seed": 7} | settings
+    given: dict[str, Any] = {"policy": mp.GenCTS(), "loss_range": (0, 250), "seed": 7} | settings
     return mp.Study.create(name, plans(), store=store, **given)
 
 

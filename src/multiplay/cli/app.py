@@ -17,7 +17,7 @@ app = typer.Typer(
     help="""
     Choose [b]how many units[/b] of each arm to play, round after round, when costs are unknown.
 
-    In each round, a policy chooses whole numbers (the trucks on each lane, say), observes the cost
+    In each round, a policy chooses whole numbers (such as trucks on a lane), observes the cost
     of each unit, and learns from it. Run the experiments of the paper:
 
         multiplay reproduce

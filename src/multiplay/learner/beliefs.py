@@ -15,8 +15,9 @@ from multiplay.learner.plays import Estimate
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.ranges import Bounds
 from multiplay.learner.round_set import RoundSet
-from multiplay.policies.ordered import SUMS, UnitBeliefs, UnitOrder
+from multiplay.policies.index import ArmPolicy
 from multiplay.policies.regression import Regression, estimate
+from multiplay.posteriors.by_unit import SUMS, OrderedUnits, UnitBeliefs
 from multiplay.types import FloatArray, IntArray
 
 
@@ -40,8 +41,16 @@ class Beliefs:
         """The posterior of the present moments, computed once for each state."""
         moments = self.state.moments
         if self._posterior is None or self._posterior[0] != moments.version:
-            self._posterior = moments.version, Posterior(moments)
+            self._posterior = moments.version, Posterior(moments, *self._shares())
         return self._posterior[1]
+
+    def _shares(self) -> tuple[FloatArray, FloatArray] | tuple[()]:
+        """Return the lowest losses and the widths of ranges as shares; nothing if all are alike."""
+        ranges = self.state.ranges
+        if ranges.alike:
+            return ()
+        low, high = ranges.of(self.state.arms.names)
+        return (low - ranges.origin) / ranges.span, (high - low) / ranges.span
 
     def mean(self, round_set: RoundSet) -> FloatArray:
         """Return the believed mean loss of each arm of a round, as policies see losses.
@@ -54,14 +63,15 @@ class Beliefs:
             return self._fitted()
         if self.state.features is not None:
             return self._policy_means(round_set)
-        posterior = self.posterior
+        posterior, ranges, (low, high) = self.posterior, self.state.ranges, round_set.bounds
         believed = posterior.mean
         if not self._has_all_arms(round_set):
-            believed = self._select(round_set, believed, posterior.mean_unseen)
-        ranges = self.state.ranges
+            unseen = posterior.mean_unseen
+            if not ranges.alike:
+                unseen = (low + unseen * (high - low) - ranges.origin) / ranges.span
+            believed = self._select(round_set, believed, unseen)
         if ranges.alike:  # then a share of the span is what policies see
             return believed
-        low, high = round_set.bounds
         return (np.clip(ranges.from_shares(believed), low, high) - low) / ranges.scale
 
     def best(self, round_set: RoundSet, paid: FloatArray | float = 0.0) -> IntArray:
@@ -75,11 +85,12 @@ class Beliefs:
     def _by_unit(self, round_set: RoundSet) -> UnitBeliefs | None:
         """Return what is believed of each unit of a round, if the policy orders units."""
         policy = self.state.policy
-        if not (isinstance(policy, UnitOrder) and policy.is_ordered):
+        posterior = policy.posterior if isinstance(policy, ArmPolicy) else None
+        if not isinstance(posterior, OrderedUnits):
             return None
         sums = self.state.arms.arrays[SUMS][0]
         sums = np.concatenate([sums, np.zeros_like(sums[:1])])[self._places(round_set)]
-        return policy.believed_units(round_set.actions, {SUMS: sums[None]})
+        return posterior.believed_units(round_set.actions, {SUMS: sums[None]})
 
     def _of_units(self, by_unit: UnitBeliefs, action: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum of the means of the first units of each arm, and its deviation.
@@ -241,8 +252,11 @@ class Beliefs:
                 for end, unknown in zip(ends, (0.0, 1.0), strict=True)
             )
             return Estimate(total, round_set.cost(action, low), round_set.cost(action, high))
-        places = self._places(round_set)
-        width = state.ranges.span * self.posterior.half_width(places, action, level)
+        places, units, ranges = self._places(round_set), action.astype(float), state.ranges
+        if not ranges.alike:
+            low, high = round_set.bounds
+            units *= (high - low) / ranges.span
+        width = ranges.span * self.posterior.half_width(places, units, level)
         return self._within_bounds(round_set, action, total, width)
 
     def _within_bounds(
@@ -357,12 +371,14 @@ class Beliefs:
             return np.arange(len(names))
         return np.array([arms.index.get(name, -1) for name in names], dtype=np.int64)
 
-    def _select(self, round_set: RoundSet, values: FloatArray, unknown: float) -> FloatArray:
+    def _select(
+        self, round_set: RoundSet, values: FloatArray, unknown: FloatArray | float
+    ) -> FloatArray:
         """Return the values of the arms of a round; ``unknown`` for arms never seen."""
         if self._has_all_arms(round_set):
             return values
         places = self._places(round_set)
-        return np.where(places >= 0, np.append(values, unknown)[places], unknown)
+        return np.where(places >= 0, np.append(values, np.nan)[places], unknown)
 
     def _has_all_arms(self, round_set: RoundSet) -> bool:
         """Return whether the arms of a round are all arms ever seen, in order."""

@@ -1,4 +1,4 @@
-"""Comparison of plays with a rule: played days, the argument ``against``, and the rule's plans."""
+"""Comparison of plays with a rule: played days, the argument ``versus``, and the rule's plans."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from multiplay._support.checks import (
 from multiplay._support.dates import day_name, moment_of
 from multiplay._support.formatting import counted
 from multiplay._support.frames import TableFile, column, table_file
+from multiplay._support.hints import Hint, Term
 from multiplay._support.suggestions import suggestion
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput
-from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
-from multiplay.learner.logged_data import reports
+from multiplay.learner.logged_data import LoggedData, reports
 from multiplay.learner.plays import PendingState, time_of, timestamp
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import ParsedLosses, Report, by_label
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
-from multiplay.savings import Bills, PlayedDay, Saved, cost_of_learning, estimate, simulated
+from multiplay.savings import Bills, PlayedDay, Savings, cost_of_learning, estimate, simulated
 from multiplay.savings.estimates import FEWEST_DAYS
 from multiplay.types import FloatArray, IntArray
 
@@ -58,10 +58,10 @@ class PlansByKey(NamedTuple):
 
 
 Function: TypeAlias = Callable[[ActionSet], Any]
-Against: TypeAlias = Rule | Policy | PlansByKey | Function
+Versus: TypeAlias = Rule | Policy | PlansByKey | Function
 
 
-def compared(given: Any, *, functions: bool) -> Against:
+def compared(given: Any, *, functions: bool) -> Versus:
     """Return what plays are compared with, after checking it; ``functions`` may be given or not.
 
     Examples
@@ -76,10 +76,10 @@ def compared(given: Any, *, functions: bool) -> Against:
     if isinstance(given, str | Path | Mapping | TableFile) or hasattr(given, "columns"):
         return PlansByKey(_of_table(given))
     if isinstance(given, type) or not callable(given):
-        raise InvalidInput("against", EXPECTED, repr(given), HINT)
+        raise InvalidInput("versus", EXPECTED, repr(given), HINT)
     if not functions:
         hint = "A journal cannot keep a function. " + HINT
-        raise InvalidInput("against", EXPECTED, "a function", hint)
+        raise InvalidInput("versus", EXPECTED, "a function", hint)
     return given  # type: ignore[no-any-return]
 
 
@@ -90,9 +90,9 @@ def _of_mapping(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
         plan = by_label(plan)
         if not isinstance(plan, Mapping):
             hint = "Use {key of a play: {arm: units}}, or FixedPlan({arm: units}) for every day."
-            raise InvalidInput(f"against[{key!r}]", "units by arm", repr(plan), hint)
+            raise InvalidInput(f"versus[{key!r}]", "units by arm", repr(plan), hint)
         plans[_key(key)] = {
-            str(arm): natural_number(f"against[{key!r}][{arm!r}]", units, "Use a whole number.")
+            str(arm): natural_number(f"versus[{key!r}][{arm!r}]", units, "Use a whole number.")
             for arm, units in plan.items()
         }
     return plans
@@ -104,12 +104,12 @@ def _of_table(given: Any) -> dict[str, dict[str, int]]:
         rows, _, first = table_file(given, COLUMNS[:2])
         keys, arms, units = (column(rows, name, EXAMPLE).tolist() for name in COLUMNS)
     except InvalidInput as error:
-        argument = error.argument.replace("table", "against", 1)
+        argument = error.argument.replace("table", "versus", 1)
         raise InvalidInput(argument, error.expected, error.got, error.hint) from None
     plans: dict[str, dict[str, int]] = {}
     for label, key, arm, count in zip(rows.index.tolist(), keys, arms, units, strict=True):
         plan, name = plans.setdefault(_key(key), {}), str(arm).strip()
-        where = f"against, row {label + first}"
+        where = f"versus, row {label + first}"
         if name in plan:
             got, hint = f"{name!r} of {_key(key)!r} again", "Leave one of the rows out."
             raise InvalidInput(where, "every key and arm once", got, hint)
@@ -125,35 +125,36 @@ def _key(given: Any) -> str:
 
 
 def plans_of(
-    against: Rule | PlansByKey | Function, days: Sequence[PlayedDay]
+    versus: Rule | PlansByKey | Function, days: Sequence[PlayedDay]
 ) -> list[IntArray | None]:
     """Return the plan of a rule on each day; None where the set of the day does not have it.
 
     Raises ``InvalidInput`` where a function fails, and if more than half of the days have no plan.
     """
-    if isinstance(against, PlansByKey):
-        _check_arms(against, days)
+    if isinstance(versus, PlansByKey):
+        _check_arms(versus, days)
     found, reason, of_set = list[IntArray | None](), "", dict[ActionSet, IntArray | None]()
     for number, day in enumerate(days, start=1):
-        if isinstance(against, Rule):
+        if isinstance(versus, Rule):
             if day.actions not in of_set:
                 try:
-                    of_set[day.actions] = against.plan(day.actions)
+                    of_set[day.actions] = versus.plan(day.actions)
                 except InvalidInput as error:
                     of_set[day.actions], reason = None, reason or f" ({error})"
             found.append(of_set[day.actions])
-        elif isinstance(against, PlansByKey):
-            plan = against.by_key.get(day.key)
+        elif isinstance(versus, PlansByKey):
+            plan = versus.by_key.get(day.key)
             reason = reason or ("" if plan is not None else f" (none with the key {day.key!r})")
             found.append(None if plan is None else _action(plan, day.actions))
         else:
-            found.append(_of_function(against, day, number))
+            found.append(_of_function(versus, day, number))
     lacking = [day for day, plan in zip(days, found, strict=True) if plan is None]
     if 2 * len(lacking) > len(days):
         shown = f"none for {len(lacking)} of {counted(len(days), 'play')}"
         reason = reason or f" (the set of {_named(lacking[0])} does not have it)"
-        hint = "Use FixedPlan(..., nearest=True), or give a plan for each set of a day."
-        raise InvalidInput("against", "a plan of at least half of the days", shown + reason, hint)
+        near = Term("FixedPlan(..., nearest=True)", "fixed plan")
+        hint = Hint("Use {}, or give a plan for each set of a day.", near)
+        raise InvalidInput("versus", "a plan of at least half of the days", shown + reason, hint)
     return found
 
 
@@ -167,7 +168,7 @@ def _check_arms(plans: PlansByKey, days: Sequence[PlayedDay]) -> None:
     for key, plan in plans.by_key.items():
         for arm in plan.keys() - known:
             hint = f"Check the spelling.{suggestion(arm, known)}"
-            raise InvalidInput(f"against[{key!r}]", "names of arms", repr(arm), hint)
+            raise InvalidInput(f"versus[{key!r}]", "names of arms", repr(arm), hint)
 
 
 def _action(plan: Mapping[str, int], actions: ActionSet) -> IntArray | None:
@@ -189,13 +190,54 @@ def _of_function(function: Function, day: PlayedDay, number: int) -> IntArray | 
         action = whole_numbers("plan", plan)
     except Exception as error:  # the function is the user's
         got = f"{type(error).__name__}: {error}"
-        raise InvalidInput("against", expected, got, hint) from error
+        raise InvalidInput("versus", expected, got, hint) from error
     if action.shape != (actions.d,):
-        raise InvalidInput("against", expected, f"an array of shape {action.shape}", hint)
+        raise InvalidInput("versus", expected, f"an array of shape {action.shape}", hint)
     return action if actions.contains(action) else None
 
 
 # ------------------------------------------------------------ played days
+
+
+class Asked(NamedTuple):
+    """A play that was chosen."""
+
+    id: int
+    play: PendingState
+
+
+class Told(NamedTuple):
+    """A report of a play."""
+
+    id: int
+    parsed: ParsedLosses
+    final: bool
+    when: float
+
+
+class Ended(NamedTuple):
+    """A play that was closed at a time, or cancelled: then that is None."""
+
+    id: int
+    when: float | None = None
+
+
+class Learned(NamedTuple):
+    """An external plan and its losses."""
+
+    round_set: RoundSet
+    action: IntArray
+    parsed: ParsedLosses
+    when: float
+
+
+class LearnedTable(NamedTuple):
+    """Logged data."""
+
+    logged: LoggedData
+
+
+Event = Asked | Told | Ended | Learned | LearnedTable
 
 
 class PlayedDays(NamedTuple):
@@ -234,10 +276,10 @@ def played_days(
             bills += _logged_bills(event, ranges)
         elif isinstance(event, Told):
             play = open[event.id]
-            open[event.id] = play._replace(report=_joined(play, event.parsed))
+            open[event.id] = play._replace(report=reports_so_far(play, event.parsed))
         if isinstance(event, Ended) or (isinstance(event, Told) and event.final):
             play = open.pop(event.id)
-            if isinstance(event, Told) or event.is_closed:
+            if event.when is not None:
                 days[event.id] = _played_day(play, event.when, sets)
     told = sorted((day for day in days.values() if day is not None), key=lambda day: day.time)
     return PlayedDays(told, bills)
@@ -261,8 +303,8 @@ def _played_day(play: PendingState, told: float, sets: dict[RoundSet, ActionSet]
     )
 
 
-def _joined(play: PendingState, parsed: ParsedLosses) -> Report:
-    """Return all reports of a play so far."""
+def reports_so_far(play: PendingState, parsed: ParsedLosses) -> Report:
+    """Return all reports of a play, with one more."""
     round_set, action = play.round_set, play.action[0]
     part = round_set.report(action, parsed, partly=True)
     if play.report is None:
@@ -360,11 +402,11 @@ def _moment(argument: str, given: Any, end: bool = False) -> float:
 
 
 class Question(NamedTuple):
-    """The arguments of ``saved`` after checks; without ``against``, those of cost_of_learning.
+    """The arguments of ``saved`` after checks; without ``versus``, those of cost_of_learning.
 
     Attributes
     ----------
-    against : Rule, Policy, PlansByKey, function or None
+    versus : Rule, Policy, PlansByKey, function or None
         What plays are compared with; None for the best plans.
     period : Period
         The days that are compared.
@@ -374,21 +416,21 @@ class Question(NamedTuple):
         "model", "dr" or "ips".
     """
 
-    against: Against | None
+    versus: Versus | None
     period: Period
     level: float
     method: str = "model"
 
     @classmethod
     def given(
-        cls, against: Against | None, since: Any, until: Any, level: Any, method: Any = "model"
+        cls, versus: Versus | None, since: Any, until: Any, level: Any, method: Any = "model"
     ) -> Question:
         """Return a question, after checking it."""
         if not isinstance(method, str) or method not in METHODS:
             expected, hint = "'model', 'dr' or 'ips'", "Leave it out for 'model'."
             raise InvalidInput("method", expected, repr(method), hint)
         level = probability("level", level, "Use 0.95, for example.")
-        return cls(against, Period.given(since, until), level, method)
+        return cls(versus, Period.given(since, until), level, method)
 
 
 class Past(NamedTuple):
@@ -414,9 +456,9 @@ class Past(NamedTuple):
     words: Words
     entry: int | None = None
 
-    def answer(self, question: Question) -> Saved:
+    def answer(self, question: Question) -> Savings:
         """Return what was saved, or what learning cost."""
-        against, period, level, method = question
+        versus, period, level, method = question
         days, others = period.parts(self.history.days)
         if len(days) < FEWEST_DAYS <= len(days) + len(others):
             argument = "since" if np.isfinite(period.first) else "until"
@@ -425,16 +467,16 @@ class Past(NamedTuple):
         bills = [*self.history.bills, *(day.bills for day in others)]
         ranges = self._ranges([*bills, *(day.bills for day in days)])
         shared: dict[str, Any] = {"level": level, "entry": self.entry, "words": self.words}
-        if against is None:
+        if versus is None:
             return cost_of_learning(days, bills, ranges, **shared)
-        if isinstance(against, Policy):
+        if isinstance(versus, Policy):
             if method != "model":
                 hint = "Leave it out: the plays of a policy are simulated."
                 raise InvalidInput("method", "'model' for another policy", repr(method), hint)
-            return simulated(days, bills, against, ranges, **shared)
+            return simulated(days, bills, versus, ranges, **shared)
         shared["moved"] = self.moved
-        rule = against.text if isinstance(against, Rule | PlansByKey) else "the given function"
-        plans = plans_of(against, days)
+        rule = versus.text if isinstance(versus, Rule | PlansByKey) else "the given function"
+        plans = plans_of(versus, days)
         return estimate(days, bills, plans, ranges, method=method, rule=rule, **shared)
 
     def _ranges(self, bills: Iterable[Bills]) -> dict[str, tuple[float, float]]:

@@ -1,19 +1,20 @@
 """Learning engine: pending plays and the rules of all verbs, without history or files.
 
 For ``ask``, the owner prepares the set of the round (``round_set``, ``featured``), and
-``Engine.ask`` lets the policy choose (``policy_state.py``), applies promises, an allowance or a
-switching cost, and keeps the play as pending. For ``tell``, ``Engine.parse`` reads the losses, and
-``Engine.tell`` checks them against the play (``reports.py``) and, with the final report, learns
-from all of them (``PolicyState.learn``). Means and expected costs are read from that state
-(``beliefs.py``), and change nothing.
+``Engine.ask`` lets the policy choose (``policy_state.py``), applies all constraints to its plan
+(``constraints/terms.py``), and keeps the play as pending. For ``tell``, ``Engine.parse`` reads the
+losses, and ``Engine.tell`` checks them against the play (``reports.py``) and, with the final
+report, learns from all of them (``PolicyState.learn``). Means and expected costs are read from
+that state (``beliefs.py``), and change nothing.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,20 +23,25 @@ from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_integer, true_or_false
 from multiplay._support.dates import day_name
 from multiplay._support.formatting import counted
+from multiplay._support.hints import LEARNER, Hint, Option, Term, Verb
 from multiplay._support.serialization import pack
 from multiplay._support.suggestions import suggestion
-from multiplay._support.words import Words, given_words
+from multiplay._support.words import USUAL_WORDS, Words, given_words
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
+from multiplay.constraints import terms
+from multiplay.constraints.promise import Promise
+from multiplay.constraints.terms import Switching, planned, seen_first
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.features.table import Scales, Values
-from multiplay.learner.allowance import FOUND, AllowanceSettings, AllowanceState, is_restricted
+from multiplay.learner.allowance import BY_DAY, FOUND, AllowanceSettings, AllowanceState
 from multiplay.learner.beliefs import Beliefs
-from multiplay.learner.features import FeatureState, new_table
+from multiplay.learner.features import DECLARED_HERE, FeatureState, new_table
 from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
 from multiplay.learner.plays import (
     CANCELLED,
+    CARRIED_OUT_HINT,
     PendingState,
     Receipt,
     Remaining,
@@ -45,13 +51,14 @@ from multiplay.learner.plays import (
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
 from multiplay.learner.ranges import Ranges
-from multiplay.learner.reports import ParsedLosses, Report, is_among, parse_losses
+from multiplay.learner.reports import REFUSED, ParsedLosses, Report, Reports, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
-from multiplay.learner.switching import SwitchingState, with_others
+from multiplay.learner.switching import SwitchingState
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.bootstrapcts import FOLLOWING
-from multiplay.promises.promise import Promise
+from multiplay.policies.wrapped import must_see
+from multiplay.posteriors.memories import Changes
 from multiplay.random import Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -104,7 +111,7 @@ class ReportResult(NamedTuple):
 
 def default_policy(features: Features | None) -> Policy:
     """Return the policy that follows changes, and reads the features that are declared."""
-    return FOLLOWING if features is None else FeatureCTS(change="follow")
+    return FOLLOWING if features is None else FeatureCTS(memory=Changes())
 
 
 class Engine:
@@ -163,48 +170,50 @@ class Engine:
         actions: ActionSet,
         policy: Policy | None,
         rng: Streams,
-        losses: Range | None = None,
-        rewards: Range | None = None,
-        outside: str = "refuse",
-        missing: str = "refuse",
-        changing: bool = False,
+        *,
+        loss_range: Range | None = None,
+        reports: Reports = REFUSED,
+        varying_set: bool = False,
         features: Features | None = None,
-        arms: Any = None,
+        arm_features: Any = None,
         allowance: AllowanceSettings | None = None,
         promises: Sequence[Promise] = (),
         change: Any = None,
+        words: Words = USUAL_WORDS,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-        table = new_table(features, arms)
+        table = new_table(features, arm_features)
         if policy is None:
             policy = default_policy(features)
-        check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
+        check_instance("policy", policy, Policy, "BootstrapCTS(memory=Changes())")
         if table is not None and not policy.reads_features:
             expected = "a policy that reads features, because features are declared"
             raise InvalidInput("policy", expected, f"{policy!r}", "Use FeatureCTS.")
         check_fits(policy, actions, None, shows_units=True)  # totals are checked when reported
         pack(actions, "actions")  # raises if it cannot be saved
         pack(policy, "policy")
-        missing = checked_missing(missing)
-        if true_or_false("changing", changing, "Leave it out.") and not policy.changing:
-            raise _unable(policy, "a policy for changing sets, because changing=True")
+        check_instance("reports", reports, Reports, "Reports(missing='ignore')")
+        missing = checked_missing(reports.missing)
+        if true_or_false("varying_set", varying_set, "Leave it out.") and not policy.changing:
+            raise _unable(policy, "a policy for changing sets, because varying_set=True")
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
-        switching = SwitchingState.given(change, allowance is not None or bool(promises))
-        ranges = Ranges.chosen(losses, rewards, outside, actions)
+        ranges = Ranges.chosen(loss_range, reports.outside, actions)
         state = PolicyState(actions, policy, ranges, rng, table=table)
+        switching = SwitchingState.given(change)
         if switching is not None:
             switching.check(state)
-        if allowance is None:
-            for promise in promises:
-                PromiseBook().check(state, promise, strict=not changing)
-            return cls(state, missing, promises=PromiseBook(promises), switching=switching)
-        if promises:
-            raise _both()
-        limit = AllowanceState(allowance, actions.d)
-        limit.check(state)
-        return cls(state, missing, limit)
+        for promise in promises:
+            PromiseBook().check(state, promise, strict=not varying_set)
+        limit = None if allowance is None else AllowanceState(allowance, actions.d)
+        if limit is not None:
+            limit.check(state)
+        made = cls(state, missing, limit, PromiseBook(promises), switching)
+        check_instance("words", words, Words, "Words(currency='EUR')")
+        usual = USUAL_WORDS._asdict()
+        made.set_words(**{k: word for k, word in words._asdict().items() if word != usual[k]})
+        return made
 
     def __str__(self) -> str:
         state, pending = self.state, len(self.pending)
@@ -224,6 +233,12 @@ class Engine:
     def default_words(self) -> Words:
         """The words of a learner that was given none."""
         return Words(arm=self.state.actions.arm_word)
+
+    @property
+    def given_words(self) -> dict[str, str]:
+        """The words that differ from the default ones."""
+        usual = self.default_words._asdict()
+        return {name: word for name, word in self.words._asdict().items() if word != usual[name]}
 
     def set_words(self, **given: str | None) -> dict[str, str]:
         """Replace the words that are given and not None; return these."""
@@ -280,7 +295,7 @@ class Engine:
         """Return the state of the features; raise ``InvalidInput`` if some are given without."""
         features = self.state.features
         if features is None and given is not None:
-            hint = "Create the learner with features=Features(...), or leave them out."
+            hint = Hint("Create the {} with {}, or leave them out.", LEARNER, DECLARED_HERE)
             raise InvalidInput("features", "declared features", "no declared features", hint)
         return features
 
@@ -293,9 +308,9 @@ class Engine:
         """Return the arms of a table and the codes of their features; nothing changes."""
         return self.state.known_features("table").described(table)
 
-    def describe(self, arms: Sequence[str], codes: Arrays) -> Scales:
+    def keep_arm_features(self, arms: Sequence[str], codes: Arrays) -> Scales:
         """Keep features of arms by their codes; return the scales that they fixed."""
-        return self.state.known_features("table").describe(arms, codes)
+        return self.state.known_features("table").set_arm_features(arms, codes)
 
     def limits(self, actions: Any, at_most: Any, exclude: Any, fixed: Any) -> PlanLimits:
         """Return the limits of a plan for the options of ``ask``."""
@@ -310,7 +325,7 @@ class Engine:
         if self.allowance is not None:
             return self.allowance.baseline(round_set, given)
         if given is not None:
-            hint = "Create the learner with baseline='each day', or leave it out."
+            hint = Hint("Create the {} with {}, or leave it out.", LEARNER, BY_DAY)
             raise InvalidInput("baseline", "no plan without an allowance", "a plan", hint)
         return None
 
@@ -341,24 +356,9 @@ class Engine:
         ``baseline`` is the baseline's plan, if there is an allowance; ``ahead`` are the known sets
         of the plays after it, for promises.
         """
-        drawn_from, label = self.state.rng.state.copy(), f"play {self.asked + 1}"
+        label, day = f"play {self.asked + 1}", time_of(key, when)
         with deadline.status_line("choosing a play"):
-            if self.promises.kept:
-                made = self.state, self.beliefs, round_set, ahead, time_of(key, when)
-                play, truncated, gap = self.promises.choose(*made, label, until)
-            else:
-                play, truncated, gap = self.state.choose(round_set, label, until)
-        if self.allowance is not None and baseline is not None:
-            play = Play(play.action, {**play.memo, FOUND: baseline[None]}, play.cache)
-            day, rng = time_of(key, when), Streams(drawn_from)
-            play = self.allowance.limited(self.state, round_set, play, day, rng)
-            gap = None if is_restricted(play) else gap
-        if self.switching is not None:
-            wanted, others = play, self.pending.values()
-            drawn = self.asked + 1, Streams(drawn_from), until
-            play = self.switching.play(self.state, round_set, wanted, others, *drawn)
-            self.state.check(round_set, play, label)
-            gap = gap if (play.action == wanted.action).all() else None
+            play, truncated, gap = self._choose(round_set, day, label, until, baseline, ahead)
         action = play.action[0]
         units, phi = int(action.sum()), round_set.phi(action)
         cost = self.beliefs.cost(round_set, action, phi)
@@ -466,10 +466,6 @@ class Engine:
 
     def promise(self, promise: Any, past: Iterable[ActionSet] = ()) -> Promise:
         """Make a promise for the plays from now on; ``past`` as in ``PromiseBook``."""
-        if self.allowance is not None:
-            raise _both()
-        if self.switching is not None:
-            raise with_others()
         found = self.promises.check(self.state, promise, strict=False)
         self.promises.add_promise(found, past)
         return found
@@ -586,26 +582,22 @@ class Engine:
                 "policy",
                 "a policy that can estimate the cost of a plan",
                 f"{self.state.policy!r} with too few totals of rounds",
-                "Tell the losses of each arm, or continue with ask().",
+                Hint(
+                    "Tell the losses of each arm, or continue with {}.",
+                    Term("ask()", "new plan"),
+                ),
             )
 
     # ------------------------------------------------------------ reports that count
 
     def check_restarts(self) -> None:
-        """Raise ``InvalidInput`` if the policy cannot forget reports of single arms."""
-        if self.state.features is not None:
-            raise InvalidInput(
-                "features",
-                "a learner without features: effects of features are learned from all arms",
-                "declared features",
-                "Use FeatureCTS(change='follow') or FeatureCTS(discount=0.99), which forget.",
-            )
-        if not self.state.policy.restarts:
+        """Raise ``InvalidInput`` if the policy cannot learn without the reports of some arms."""
+        if not self.state.policy.partial:
             raise InvalidInput(
                 "policy",
-                "a policy that can forget the losses of single arms",
+                "a policy that allows missing units, and so can forget those of some arms",
                 f"{self.state.policy!r}",
-                "Use BootstrapCTS, GenCTS, GaussianCTS, CombUCB, ESCB or FollowTheLeader.",
+                "Use BootstrapCTS, GenLBINFV or another policy that allows missing units.",
             )
 
     def checked_arm(self, arm: Any) -> str | None:
@@ -653,7 +645,7 @@ class Engine:
         """
         if since is None:
             if arm is None:
-                hint = "Use since=0 for all reports, or name one arm."
+                hint = Hint("Use {} for all reports, or name one arm.", Option("since", "0"))
                 raise InvalidInput("since", "a round or a time, for all arms", "nothing", hint)
             return int(max(log.previous_start(self.state.arms.index[arm]), 0.0))
         if not isinstance(since, datetime):
@@ -666,12 +658,64 @@ class Engine:
         arms = self.state.arms
         return np.arange(len(arms.names)) if arm is None else np.array([arms.index[arm]])
 
-    def restart(self, restart: Restart) -> Remaining:
-        """Let only the reports of a restart count of its arms."""
-        self.state.restart(restart)
+    def restart(self, restart: Restart, hidden: bool = False) -> Remaining:
+        """Let only the reports of a restart count of its arms; ``hidden`` as in the state."""
+        self.state.restart(restart, hidden)
         return Remaining(restart.since, restart.units)
 
     # ------------------------------------------------------------ private
+
+    def _choose(
+        self,
+        round_set: RoundSet,
+        when: float,
+        label: str,
+        until: float,
+        baseline: IntArray | None,
+        ahead: tuple[ActionSet, ...],
+    ) -> tuple[Play, bool, float | None]:
+        """Return the play of the policy under all constraints; as ``PolicyState.choose``."""
+        state, actions = self.state, round_set.actions
+        promised = self.promises.of_play(state, self.beliefs, round_set, ahead, when)
+        if promised is not None and not state.has_index:
+            return *promised.priced(state, round_set, label, until), None
+        rng = Streams(state.rng.state.copy())
+        play, truncated, gap = state.choose(round_set, label, until)
+        limit = self.allowance
+        if promised is None and self.switching is None and (limit is None or baseline is None):
+            return play, truncated, gap
+        limits, memos = list[terms.Term](), list[Callable[[IntArray], Arrays]]()
+        if promised is not None:
+            term = promised.term(round_set)
+            limits.append(term)
+            memos.append(partial(promised.memo, term))
+        if limit is not None and baseline is not None:
+            allowed = limit.term(state, round_set, baseline, when)
+            limits.append(allowed)
+            memos.append(lambda _: limit.memo(allowed, when))
+        if self.switching is not None:
+            last = self.switching.before(state, round_set, self.pending.values())
+            limits.append(Switching(last.changes))
+            memos.append(lambda plan: last.memo(plan, self.asked + 1))
+
+        def theta() -> FloatArray:
+            arrays = state.arms.cut(state.arms.places(actions.names))
+            index = state.policy.index(actions, arrays, rng)
+            assert index is not None  # see has_index
+            if promised is None and self.switching is None:
+                return index
+            early = None if self.switching is None else must_see(state.policy, actions, arrays)
+            return seen_first(actions, index, play.action, early)
+
+        with deadline.before(until) as timed:
+            plan = planned(actions, theta, play.action, limits)
+        memo = play.memo | state.policy.memo(actions, plan)
+        for of_term in memos:
+            memo |= of_term(plan)
+        made = Play(plan, memo, play.cache)
+        state.check(round_set, made, label)
+        same = promised is None and np.array_equal(plan, play.action)
+        return made, truncated or timed.truncated, gap if same else None
 
     def _keep(
         self, id: int, play: PendingState, round_set: RoundSet, ahead: tuple[ActionSet, ...]
@@ -763,18 +807,11 @@ def told_again(
 ) -> Receipt:
     """Return the receipt of a report of a closed play; ``repeated``: it was told before."""
     if status == CANCELLED:
-        hint = "Use learn(plan, losses) if the plan was carried out."
-        raise play_error(id, "which was cancelled", hint)
+        raise play_error(id, "which was cancelled", CARRIED_OUT_HINT)
     if not repeated:
-        hint = "Use correct(play, losses) to replace the report, or omit it."
+        hint = Hint("Use {} to replace the report, or omit it.", Verb("correct", "play, losses"))
         raise play_error(id, "which was closed with different losses", hint)
     return Receipt(id, seen, units - seen, clipped, repeated=True)
-
-
-def _both() -> InvalidInput:
-    hint = "Leave out the baseline, or the promises."
-    expected = "no promises beside an allowance"
-    return InvalidInput("promises", expected, "a baseline and promises", hint)
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:
@@ -782,7 +819,7 @@ def _unable(policy: Policy, expected: str) -> InvalidInput:
     return InvalidInput("policy", expected, f"{policy!r}", hint)
 
 
-CALLER = 4  # stack level of the code that called the learner
+CALLER = 5  # stack level of the code that called a verb
 
 
 def own_horizon(policy: Policy) -> int | None:

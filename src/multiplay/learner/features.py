@@ -12,6 +12,7 @@ import numpy as np
 import multiplay.features
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import check_instance
+from multiplay._support.hints import Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import ActionSet, Transport
 from multiplay.beliefs.features import FeatureModel, Reports
@@ -31,6 +32,7 @@ MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev", "noise")
 LEAST_ROUNDS = 30.0  # before residuals are judged
 CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
+DECLARED_HERE = Option("features", "Features(...)")
 MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
 
 
@@ -154,10 +156,12 @@ class FeatureState:
     def described(self, table: Any) -> tuple[list[str], Arrays]:
         """Return the arms of a table and the codes of their features; nothing changes."""
         read = ArmFeatures(self.table.features)
-        read.describe(table, "table")
+        read.set_arm_features(table, "table")
         return list(read.places), read.arrays()
 
-    def describe(self, arms: Sequence[str], codes: Arrays, scales: Scales | None = None) -> Scales:
+    def set_arm_features(
+        self, arms: Sequence[str], codes: Arrays, scales: Scales | None = None
+    ) -> Scales:
         """Keep values of arms by their codes, NaN where there is none; return new scales."""
         table = ArmFeatures.of(self.features, list(self.table.places), self.table.arrays())
         table.keep(arms, codes)
@@ -396,19 +400,19 @@ def table_of(header: Mapping[str, Any], arrays: Arrays) -> ArmFeatures:
     return ArmFeatures.of(features, header["arms"], without_prefix(CODES, arrays))
 
 
-def new_table(features: Any, arms: Any) -> ArmFeatures | None:
+def new_table(features: Any, arm_features: Any) -> ArmFeatures | None:
     """Return the declared features with the values of a table of arms; None without features."""
     if features is None:
-        if arms is not None:
-            hint = "Declare them: features=Features(km=Number())."
-            raise InvalidInput("arms", "declared features", "no features", hint)
+        if arm_features is not None:
+            hint = Hint("Declare them: {}.", Option("features", "Features(km=Number())"))
+            raise InvalidInput("arm_features", "declared features", "no features", hint)
         return None
-    if isinstance(arms, ArmFeatures):
-        return arms
+    if isinstance(arm_features, ArmFeatures):
+        return arm_features
     check_instance("features", features, Features, "Features(km=Number())")
     table = ArmFeatures(features)
-    if arms is not None:
-        table.describe(arms)
+    if arm_features is not None:
+        table.set_arm_features(arm_features)
         table.freeze_at(table.freeze({}, ()))
     return table
 

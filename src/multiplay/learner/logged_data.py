@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from multiplay._support.csv_format import CsvFormat, decimal_of, number_in
 from multiplay._support.dates import date_seconds
 from multiplay._support.formatting import counted
 from multiplay._support.frames import column, in_order, table_file
+from multiplay._support.hints import Hint, Option, Verb
 from multiplay._support.serialization import number_or_none
 from multiplay._support.words import Words
 from multiplay.actions.base import look
@@ -23,7 +24,7 @@ from multiplay.features.table import item
 from multiplay.learner.plays import FAR
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import EXACT, Report
-from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray, Note
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -33,7 +34,8 @@ NO_FEATURES: Arrays = {}
 NO_TIMES = np.zeros(0)
 ARROW = "->"  # between the parts of a name, as in sets
 SHOWN = 10  # problems in an error
-EXAMPLE = "learn_table(table, arm='lane', round='day', loss='cost')"
+EXAMPLE = Verb("learn_table", "table, arm='lane', round='day', loss='cost'")
+OF_ONE_ROUND = Verb("read_bills", "table, arm='lane', loss='euros'")
 EMPTY = "is empty"
 
 
@@ -141,7 +143,7 @@ class TableCheck(NamedTuple):
     Examples
     --------
     >>> from multiplay import Budget, Learner
-    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), losses=(0, 100))
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), loss_range=(0, 100))
     >>> bills = {"arm": ["air", "rail", "sea"], "round": ["2026-03-01"] * 3, "loss": [80, 20, 500]}
     >>> print(learner.check_table(bills))
     3 rows: 1 round on 2026-03-01, 2 arms, total 100
@@ -158,7 +160,7 @@ class TableCheck(NamedTuple):
     first: datetime | None
     last: datetime | None
     total: float
-    format: CsvFormat | None
+    format: Annotated[CsvFormat | None, Note.HIDDEN]
     missing: int = 0
 
     def __str__(self) -> str:
@@ -233,7 +235,8 @@ class ReadTable(NamedTuple):
         Also if no row is left.
         """
         if self.bad.any() and not skip_bad:
-            hint = "Correct these rows, or state skip_bad=True to learn from the others."
+            others = Option("skip_bad", "True")
+            hint: str = Hint("Correct these rows, or state {} to learn from the others.", others)
             got = problems_text(self.check.problems)
             raise InvalidInput("table", "rows without problems", got, hint)
         if not len(self.logged.arm):
@@ -357,7 +360,7 @@ def read_bills(
     parts = arm_columns(arm)
     rows, format, first = table_file(table, parts)
     for name in (*parts, loss):
-        column(rows, name, "read_bills(table, arm='lane', loss='euros')", gaps=True)
+        column(rows, name, OF_ONE_ROUND, gaps=True)
     problems = _Problems(rows, first)
     arms, names = _arms(rows, parts, KnownArms(), problems)
     losses = _losses(rows, loss, format, problems)

@@ -9,11 +9,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from multiplay._support.checks import shortened, true_or_false
+from multiplay._support.hints import Hint, Option, Verb
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner.engine import checked_key
 from multiplay.learner.plays import CANCELLED, PENDING
 
 MOST_SHOWN = 200  # characters of a request in an error
+REPLACE_HINT = Hint(
+    "Use {} to cancel that plan and make a new one, or a different key for a different request.",
+    Option("replace", "True"),
+)
 
 
 class PlanRequest(NamedTuple):
@@ -105,7 +110,8 @@ class PlanRequest(NamedTuple):
             return True
         if replace and status != PENDING:
             expected, got = "a key whose plan is pending", f"{key!r}, whose plan was {status}"
-            hint = "Use a different key; if the report was wrong, use retract(play) first."
+            wrong = Verb("retract", "play")
+            hint = Hint("Use a different key; if the report was wrong, use {} first.", wrong)
             raise Conflict("key", expected, got, hint)
         if not replace and then is not None and then != self:
             raise self._different(key, then, asked, status)
@@ -115,8 +121,9 @@ class PlanRequest(NamedTuple):
         """Return the error of a key that was used for another request."""
         planned = f"{datetime.fromtimestamp(asked, UTC):%Y-%m-%d at %H:%M} UTC"
         now = f"{self}" if f"{self}" != f"{then}" else f"{self}, with other values"
-        again = "replace=True to cancel that plan and make a new one, or "
-        hint = f"Use {again if status == PENDING else ''}a different key for a different request."
+        hint: str = "Use a different key for a different request."
+        if status == PENDING:
+            hint = REPLACE_HINT
         expected = f"the request of {key!r}, planned on {planned}: {then}"
         return Conflict("key", expected, now, hint)
 
@@ -131,6 +138,6 @@ def checked_replace(key: str | None, replace: Any) -> tuple[str | None, bool]:
         return known, False
     replaces = true_or_false("replace", replace, "Leave it out.")
     if replaces and known is None:
-        hint = "Use the key of the plan that is replaced, or cancel(play)."
+        hint = Hint("Use the key of the plan that is replaced, or {}.", Verb("cancel", "play"))
         raise InvalidInput("replace", "a key with it", "no key", hint)
     return known, replaces

@@ -1,4 +1,4 @@
-"""Log of plays: a line of numbers for each play of a learner, and tables of such lines."""
+"""Tables of plays, and the log of plays in older files of learners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay._support.dates import day_name
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import CANCELLED, EXTERNAL, NEVER, PENDING, TOLD
 from multiplay.types import Arrays, FloatArray
@@ -22,10 +21,10 @@ WIDTH, PLACE = len(COLUMNS), {name: place for place, name in enumerate(COLUMNS)}
 
 
 class PlayLog:
-    """The log of all plays of a learner: one line of numbers for each play.
+    """The log of all plays of a learner, in files of formats 3 and 4: a line for each play.
 
-    Ids are consecutive within a block. A block begins when the learner is created, and each time it
-    is loaded.
+    Ids are consecutive within a block. A block began when the learner was created, and each time it
+    was loaded.
 
     Attributes
     ----------
@@ -35,8 +34,6 @@ class PlayLog:
         The digests of all reports by line, concatenated.
     unmet : dict
         The names in a plan that are not arms, by line: those of units that cannot be served.
-    keys : dict
-        The id of the last play of each key, in which a date is as 2026-11-18.
     key_of, plans, requests : dict
         The key of each play that has one, its plan, and what it was asked for, by id.
     truncated : dict
@@ -49,31 +46,13 @@ class PlayLog:
         self.arms: list[tuple[str, ...]] = []
         self.digests: dict[int, bytes] = {}
         self.unmet: dict[int, tuple[str, ...]] = {}
-        self.keys: dict[str, int] = {}
         self.key_of: dict[int, str] = {}
         self.requests: dict[int, PlanRequest] = {}
         self.plans: dict[int, dict[str, int]] = {}
         self.truncated: dict[int, float | None] = {}
-        self._tuples: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self.arms)
-
-    def begin_ids(self, first: int) -> None:
-        """Begin a block of ids; a block without a play is dropped."""
-        if self.id_blocks[-1][1] == len(self):
-            self.id_blocks.pop()
-        self.id_blocks.append((first, len(self)))
-
-    def line(self, id: int) -> int | None:
-        """Return the line of a play; None if there is no such play."""
-        first, line = self.id_blocks[-1]
-        if first <= id < first + len(self) - line:  # the usual case
-            return line + int(id) - first
-        for first, lines in self._id_blocks():
-            if first <= id < first + len(lines):
-                return lines[int(id) - first]
-        return None
 
     def ids(self) -> list[int]:
         """Return all ids in the order of their plays."""
@@ -86,95 +65,40 @@ class PlayLog:
         return [(first, range(line, end)) for (first, line), end in pairs]
 
     @property
-    def next_id(self) -> int:
-        """The id of the next play."""
-        first, line = self.id_blocks[-1]
-        return first + len(self) - line
-
-    def ask(self, when: float, arms: tuple[str, ...], units: int, expected: float) -> None:
-        """Add the line of a new play."""
-        self.numbers.extend((when, NEVER, units, 0.0, expected, NEVER, 0.0, 0.0))
-        self.arms.append(self._tuples.setdefault(arms, arms))
-
-    def name(self, id: int, key: str, plan: dict[str, int], request: PlanRequest | None) -> None:
-        """Give a play its key, with its plan and what it was asked for."""
-        self.keys[day_name(key)], self.key_of[id], self.plans[id] = id, key, plan
-        if request is not None:
-            self.requests[id] = request
+    def next_free_id(self) -> int:
+        """An id after those of all plays."""
+        return max(self.ids(), default=0) + 1
 
     def get(self, line: int, column: str) -> float:
         """Return a number of a line."""
         return self.numbers[line * WIDTH + PLACE[column]]
 
-    def column(self, name: str) -> FloatArray:
-        """Return one number of every line."""
-        return np.array(self.numbers).reshape(-1, WIDTH)[:, PLACE[name]]
-
     def status(self, line: int) -> str:
         """Return the status of a play."""
         return STATUS[int(self.get(line, "status"))]
-
-    def number(self, status: str) -> int:
-        """Return the number of plays with a status."""
-        return int((self.column("status") == STATUS.index(status)).sum())
-
-    def end(self, line: int, status: str) -> None:
-        """Set the status of a play."""
-        self.numbers[line * WIDTH + PLACE["status"]] = STATUS.index(status)
-
-    def tell(self, line: int, when: float, seen: int, realised: float, clipped: int) -> None:
-        """Set the outcome of a play."""
-        numbers, start = self.numbers, line * WIDTH
-        numbers[start + 1], numbers[start + 3] = when, seen  # as in COLUMNS
-        numbers[start + 5], numbers[start + 6], numbers[start + 7] = realised, clipped, 1
 
     def since(self, line: int) -> tuple[float, float, bytes]:
         """Return the time of a play, its expected cost, and the digests of its reports."""
         digests = self.digests.get(line, b"")
         return self.get(line, "asked"), self.get(line, "expected"), digests
 
-    def frame(self) -> pd.DataFrame:
-        """Return all lines as a table."""
-        ids = self.ids()
-        return plays_table(ids, [self.key_of.get(id) for id in ids], np.array(self.numbers))
-
-    def record(self) -> tuple[dict[str, Any], Arrays]:
-        """Return the log as plain data and arrays."""
-        arrays: Arrays = {"numbers": np.array(self.numbers)}
-        different = {names: number for number, names in enumerate(dict.fromkeys(self.arms))}
-        arrays["arms"] = np.array([different[names] for names in self.arms], dtype=np.int64)
-        lines = sorted(self.digests)
-        sizes = [len(self.digests[line]) for line in lines]
-        arrays["told_lines"] = np.array(lines, dtype=np.int64)
-        arrays["digest_sizes"] = np.array(sizes, dtype=np.int64)
-        joined = b"".join(self.digests[line] for line in lines)
-        arrays["digests"] = np.frombuffer(joined, dtype=np.uint8)
-        return {
-            "lives": [list(block) for block in self.id_blocks],
-            "arms": [list(names) for names in different],
-            "unmet": [[line, list(names)] for line, names in self.unmet.items()],
-            "keys": [[key, id, self.plans[id]] for id, key in self.key_of.items()],
-            "requests": [[id, *request.plain()] for id, request in self.requests.items()],
-            "hurried": sorted(self.truncated),
-            "gaps": [gap for _, gap in sorted(self.truncated.items())],
-        }, arrays
-
     @classmethod
     def of(cls, header: dict[str, Any], arrays: Arrays) -> PlayLog:
-        """Return the log that ``record`` wrote."""
+        """Return the log of a file."""
         log = cls()
         log.numbers.extend(arrays["numbers"].tolist())
         log.id_blocks = [(int(first), int(line)) for first, line in header["lives"]]
         different = [tuple(names) for names in header["arms"]]
         log.arms = [different[number] for number in arrays["arms"]]
-        log._tuples = {names: names for names in different}
         log.unmet = {line: tuple(names) for line, names in header["unmet"]}
         requests = {
             id: PlanRequest(*rest)._replace(ahead=tuple(ahead))
             for id, *rest, ahead in header.get("requests", ())
         }
         for key, id, plan in header["keys"]:
-            log.name(id, key, plan, requests.get(id))
+            log.key_of[id], log.plans[id] = key, plan
+            if id in requests:
+                log.requests[id] = requests[id]
         log.truncated = truncated_of(header)
         sizes, joined = arrays["digest_sizes"].tolist(), arrays["digests"].tobytes()
         end = 0

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from multiplay._support.formatting import (
     legible,
     plural,
 )
+from multiplay._support.hints import Hint, Option, Term, Verb
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import Words, money_text, noun_of, verb_of
 from multiplay.errors import InvalidInput, NotFound, StoreError
@@ -38,7 +39,7 @@ from multiplay.features.table import Values
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Play
-from multiplay.types import Arrays, FloatArray, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray, MaybeKnown, Note, Sense
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -50,10 +51,14 @@ MOST_ARMS_ESTIMATED = 10_000  # of a set for which a notebook computes an interv
 DATE = re.compile(r"(\d{4}-\d\d-\d\d|\d{1,2}\.\d{1,2}\.\d{4})(?!\d)")  # a key begins with it
 LONGEST_ID = 19  # digits
 FAR = 9e9  # seconds: pandas has no times after the year 2262
+CARRIED_OUT_HINT = Hint("Use {} if the plan was carried out.", Verb("learn", "plan, losses"))
+NOT_TOLD_HINT = Hint("Use {}.", Verb("tell", "play, losses"))
+FROM_ASK_HINT = Hint("Use the id or the key of a play from {}.", Verb("ask"))
+PART_HINT = Hint("Use {} if more losses follow.", Option("final", "False"))
 
 
 T = TypeVar("T")
-AnyPlay: TypeAlias = "int | str | PendingPlay"  # its id, its key, or the play
+When = datetime | float | None  # a time, or seconds since 1970; None for now
 
 
 class Estimate(NamedTuple):
@@ -81,7 +86,7 @@ class Estimate(NamedTuple):
     Examples
     --------
     >>> from multiplay import Budget, Learner
-    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), losses=(0, 100))
+    >>> learner = Learner(Budget(2, [2, 2], names=["air", "sea"]), loss_range=(0, 100))
     >>> for _ in range(20):
     ...     told = learner.learn({"air": 1, "sea": 1}, {"air": [80.0], "sea": [30.0]})
     >>> total, low, high = learner.expect({"sea": 2})
@@ -89,14 +94,16 @@ class Estimate(NamedTuple):
     (True, True)
     """
 
-    total: float
-    low: float
-    high: float
+    total: MaybeKnown
+    low: MaybeKnown
+    high: MaybeKnown
 
 
 TO_LEARN, INSTEAD, FIXED, CLOSED, AT_MOST = "to learn", "instead", "fixed", "closed", "at most"
 LIMITED = (FIXED, CLOSED, AT_MOST)
 MOST_NAMED = 3  # arms in a sentence
+PRICES = "What a unit of each promise is worth; negative for `AtLeast`."
+HELD = "Whether a promise changed the plan beyond its price."
 
 
 class WhyRow(NamedTuple):
@@ -118,12 +125,12 @@ class WhyRow(NamedTuple):
 
     arm: str
     units: int
-    best_units: int
-    mean: float
-    low: float
-    high: float
-    seen: int
-    reason: str
+    best_units: Annotated[int, "Its units in the best plan."]
+    mean: Annotated[MaybeKnown, "The believed cost of a unit; null if unknown."]
+    low: MaybeKnown
+    high: MaybeKnown
+    seen: Annotated[int, "The number of units that were reported so far."]
+    reason: Annotated[str, Literal["", "to learn", "instead", "fixed", "closed", "at most"]]
 
 
 @dataclass(frozen=True)
@@ -167,12 +174,15 @@ class Why(HasPanel):
         The number of units that differ from the last plan, where they cost something.
     change_cost : float
         What they cost.
+    promise_first : bool
+        Whether the plan of a promise is played where neither the plans that were found within the
+        allowance nor the baseline keep it.
 
     Examples
     --------
-    >>> from multiplay import Budget, Learner
+    >>> from multiplay import Budget, Learner, Words
     >>> plans = Budget(2, [2, 2], names=["air", "sea"])
-    >>> learner = Learner(plans, losses=(0, 100), currency="EUR", unit="box")
+    >>> learner = Learner(plans, loss_range=(0, 100), words=Words("EUR", "box"))
     >>> told = learner.learn({"air": 2}, {"air": [40.0, 40.0]})
     >>> play = learner.ask(fixed={"sea": 1})
     >>> print(play.why())
@@ -184,21 +194,31 @@ class Why(HasPanel):
     rows: tuple[WhyRow, ...]
     expected: Estimate
     best: Estimate
-    extra: float
+    extra: Annotated[float, "What it is expected to cost more, or to bring less."]
     words: Words
-    sense: str
-    wanted: Mapping[str, int] = field(default_factory=dict)
-    prices: Mapping[str, float] = field(default_factory=dict)
-    held: bool = False
-    changed: int = 0
-    change_cost: float = 0.0
+    sense: Sense
+    wanted: Annotated[
+        Mapping[str, int],
+        "The units of each arm in the plan of the policy, where the allowance changed them.",
+    ] = field(default_factory=dict)
+    prices: Annotated[Mapping[str, float], PRICES] = field(default_factory=dict)
+    held: Annotated[bool, HELD] = False
+    changed: Annotated[
+        int, "The number of units that differ from the last plan, where they cost something."
+    ] = 0
+    change_cost: Annotated[float, "What they cost."] = 0.0
+    promise_first: Annotated[
+        bool, "Whether a promise is kept by a plan that may exceed the allowance."
+    ] = False
 
     @property
-    def explores(self) -> bool:
+    def explores(
+        self,
+    ) -> Annotated[bool, "Whether it is expected to cost more than the best plan."]:
         """Whether this plan is expected to cost more than the best one."""
         return self.extra > 0
 
-    def __str__(self) -> str:
+    def __str__(self) -> Annotated[str, Note.SHOWN]:
         text = self._learning() if self.explores else self._best()
         more = [*self._allowance(), *self._promises(), *self._changes()]
         return " ".join([text, *self._limits(), *more])
@@ -266,6 +286,8 @@ class Why(HasPanel):
             yield f"Because of promises, {', '.join(paid)}."
         if self.held:
             yield "A promise changed the plan beyond its price, to leave enough for later plays."
+        if self.promise_first:
+            yield "The baseline would break a promise: this plan keeps it, beyond the allowance."
 
     def _limits(self) -> Iterator[str]:
         """Yield a sentence for each kind of limit."""
@@ -314,7 +336,7 @@ class HasEstimate(HasPanel, ABC):
     _expect: Callable[[], Estimate]
 
     @cached_property
-    def expected(self) -> Estimate:
+    def expected(self) -> Annotated[Estimate, Note.SHOWN]:
         """The expected total in the user's unit, estimated when it is first read."""
         return self._expect()
 
@@ -341,7 +363,7 @@ class Plan(HasEstimate):
     ``best`` returns a plan. It is not a play: it does not become pending.
 
     >>> from multiplay import Budget, Learner
-    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), losses=(0, 100))
+    >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), loss_range=(0, 100))
     >>> told = learner.learn({"air": 1, "sea": 2}, {"air": [90.0], "sea": [10.0, 20.0]})
     >>> best = learner.best()
     >>> best.plan
@@ -424,13 +446,21 @@ class PendingPlay(HasEstimate):
     _why: Callable[[], Why] = field(repr=False, compare=False)
     truncated: bool = False
     _words: Callable[[], Words] = field(default=Words, repr=False, compare=False)
-    baseline: dict[str, int] | None = None
-    restricted: bool = False
-    gap: float | None = None
-    prices: dict[str, float] = field(default_factory=dict)
-    held: bool = False
-    change_cost: float = 0.0
-    repeated: bool = field(default=False, compare=False)
+    baseline: Annotated[dict[str, int] | None, "The plan of the baseline; null without."] = None
+    restricted: Annotated[bool, "Whether the allowance changed the plan of the policy."] = False
+    gap: Annotated[
+        float | None,
+        "How far a truncated plan may be from the best, at the losses it was chosen for; null if "
+        "the plan is not truncated, or no bound is known.",
+    ] = None
+    prices: Annotated[dict[str, float], PRICES] = field(default_factory=dict)
+    held: Annotated[bool, HELD] = False
+    change_cost: Annotated[
+        float, "What the units that differ from the last plan cost; 0 without such a cost."
+    ] = 0.0
+    repeated: Annotated[
+        bool, "Whether the same request was made before with this key: nothing has changed."
+    ] = field(default=False, compare=False)
 
     def __init__(
         self,
@@ -469,7 +499,9 @@ class PendingPlay(HasEstimate):
         )
 
     @property
-    def explores(self) -> int | None:
+    def explores(
+        self,
+    ) -> Annotated[int | None, "Units that differ from the baseline; null without."]:
         """The number of units that differ from the baseline; None without one."""
         if self.baseline is None:
             return None
@@ -478,7 +510,7 @@ class PendingPlay(HasEstimate):
         return max(more, sum(max(of_baseline - units, 0) for units, of_baseline in both))
 
     def why(self) -> Why:
-        """Return what differs from the best plan by the present beliefs, and what for.
+        """Return what differs from the best plan by the present beliefs, and why.
 
         The play must be pending.
         """
@@ -494,6 +526,9 @@ class PendingPlay(HasEstimate):
         facts = {"key": self.key} if self.key is not None else {}
         facts |= {"truncated": truncation_text(self, self._words())} if self.truncated else {}
         return _plan_panel(f"Plan {self.id}", facts, self)
+
+
+AnyPlay = int | str | PendingPlay  # its id, its key, or the play
 
 
 def truncation_text(play: PendingPlay, words: Words) -> str:
@@ -593,8 +628,8 @@ class Receipt(NamedTuple):
     clipped: int = 0
     repeated: bool = False
     final: bool = True
-    added: tuple[str, ...] = ()
-    skipped: int = 0
+    added: Annotated[tuple[str, ...], "The arms that a table added."] = ()
+    skipped: Annotated[int, "The number of rows of a table that were left out."] = 0
 
     def __str__(self) -> str:
         return self._text("play", "units")
@@ -621,7 +656,7 @@ class Receipt(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """The reports that count after ``forget`` or ``keep``.
+    """The reports that count after ``forget`` or ``unforget``.
 
     Attributes
     ----------
@@ -638,7 +673,7 @@ class Remaining(NamedTuple):
     ...     told = learner.tell(learner.ask(), {"trucks": [loss] * 3})
     >>> print(learner.forget("trucks", before=2))
     reports since round 2 count: 3 units
-    >>> learner.keep("trucks", since=1).units
+    >>> learner.unforget("trucks", since=1).units
     6
     """
 
@@ -720,7 +755,7 @@ def play_id(play: AnyPlay, id_of: Callable[[str], int | None]) -> int:
         return play
     id = id_of(play)
     if id is None:
-        hint = "Use the id of a play, or the key that was given to ask()."
+        hint = Hint("Use the id of a play, or the key that was given to {}.", Verb("ask"))
         raise NotFound("play", "the key of a play", repr(play)[:80], hint)
     return id
 
@@ -764,7 +799,10 @@ def timestamp(argument: str, when: datetime | float | None) -> float:
         argument,
         "a datetime, or seconds since 1970",
         repr(when),
-        "Use datetime.now(UTC), or leave it out for the present time.",
+        Hint(
+            "Use {}, or leave it out for the present time.",
+            Term("datetime.now(UTC)", "present time"),
+        ),
     )
 
 

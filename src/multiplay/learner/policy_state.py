@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from multiplay._support import deadline
+from multiplay._support.hints import LEARNER, Hint
 from multiplay.actions import ActionSet, Budget
 from multiplay.beliefs.moments import ArmMoments, ArmReport
 from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
+from multiplay.features.rows import FeatureRows
 from multiplay.features.table import ArmFeatures
 from multiplay.feedback import Feedback
-from multiplay.learner.features import FeatureState, model_of, scattered
+from multiplay.learner.features import DECLARED_HERE, FeatureState, model_of, scattered
 from multiplay.learner.plays import PendingState
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import Report
@@ -28,11 +31,12 @@ from multiplay.learner.round_set import (
     fixed_set_only,
 )
 from multiplay.learner.statistics import ArmStatistics
-from multiplay.policies import BootstrapCTS, Duplicated, Play, Policy
+from multiplay.policies import Duplicated, Play, Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.base import check_fits, check_play, shown
-from multiplay.policies.forgetting import Forgetting
-from multiplay.policies.ordered import UnitOrder
+from multiplay.policies.index import ArmPolicy, expects_changes
+from multiplay.policies.wrapped import has_index
+from multiplay.posteriors.features import Features
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -64,6 +68,9 @@ class PolicyState:
         The number of plays the policy has learned from.
     log : ReportLog or None
         All reports, if they are logged: a study has them in its journal.
+    hides : function or None
+        Whether the reports of an arm are hidden from the policy and from the effects of features,
+        because they no longer count; see ``Masks``.
     features : FeatureState or None
         The declared features, and the beliefs that use them.
     """
@@ -86,11 +93,20 @@ class PolicyState:
         self.moments = ArmMoments(actions.d, **forgetting_of(policy))
         self.told = 0
         self.log: ReportLog | None = None
+        self.hides: Callable[[str], bool] | None = None
+
+    @cached_property
+    def has_index(self) -> bool:
+        """Whether the policy plays the best plan for some costs."""
+        actions = self.usual.actions
+        if actions.features is not None:  # of no round yet, and for kernels not writable
+            actions = actions.featured(FeatureRows.none(actions.d, actions.features.p))
+        return has_index(self.policy, actions, self.arms.cut(self.arms.places(actions.names)))
 
     def known_features(self, argument: str) -> FeatureState:
         """Return the state of the features; raise ``InvalidInput`` if none are declared."""
         if self.features is None:
-            hint = "Create the learner with features=Features(...)."
+            hint = Hint("Create the {} with {}.", LEARNER, DECLARED_HERE)
             raise InvalidInput(argument, "declared features", "no declared features", hint)
         return self.features
 
@@ -182,7 +198,7 @@ class PolicyState:
             low = self.ranges.of(self.arms.names).low
             self.arms.skip_round(places, low / self.ranges.scale)
         state = self.arms.cut(places)
-        visible = shown(self.policy, feedback)
+        visible = shown(self.policy, self._visible(report, feedback, round_set.actions.names))
         self.policy.update(round_set.actions, state, play.play, visible, self.rng)
         self.arms.put_back(places, state)
         self.told += 1
@@ -200,7 +216,8 @@ class PolicyState:
         feedback = self.usable(report)
         places = self.add_arms(round_set)
         state = self.arms.cut(places)
-        self.policy.absorb(round_set.actions, state, feedback, self.rng)
+        visible = self._visible(report, feedback, round_set.actions.names)
+        self.policy.absorb(round_set.actions, state, visible, self.rng)
         self.arms.put_back(places, state)
         self.statistics.add(places, feedback, False, self.told, when)
         self._add_moments(places, report, round_set.bounds, round_set.phi(report.played))
@@ -219,9 +236,16 @@ class PolicyState:
             actions = actions.shifted(bounds.low / self.ranges.scale)
         if phi is not None:
             actions = actions.featured(scattered(phi, report.played))
-        self.policy.absorb(actions, self.arms.arrays, feedback, self.rng)
+        visible = self._visible(report, feedback, self.arms.names)
+        self.policy.absorb(actions, self.arms.arrays, visible, self.rng)
         self.statistics.add(None, feedback, False, self.told, when)
         self._add_moments(None, report, bounds, phi)
+
+    def _visible(self, report: Report, feedback: Feedback, names: Sequence[str]) -> Feedback:
+        """Return the feedback of a report without the arms that are hidden."""
+        if self.hides is None:
+            return feedback
+        return report.without([i for i, name in enumerate(names) if self.hides(name)]).feedback()
 
     def _add_moments(
         self,
@@ -239,7 +263,11 @@ class PolicyState:
             added = self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
             if self.features is not None and phi is not None:
                 (played,) = report.played.nonzero()
-                self.features.learn(played if places is None else places[played], phi, added)
+                visible = added
+                if self.hides is not None:
+                    hidden = np.array([self.hides(name) for name in self.arms.names])
+                    visible = np.where(hidden[:, None], 0.0, added)
+                self.features.learn(played if places is None else places[played], phi, visible)
             if self.log is not None:
                 self.log.add(self.moments.rounds, added, self.moments.starts)
 
@@ -248,12 +276,25 @@ class PolicyState:
         moments = self.moments
         return rebuild(log, keep, since, places, moments.rounds, moments.discount, moments.window)
 
-    def restart(self, restart: Restart) -> None:
-        """Let only the reports of a restart count of its arms."""
+    @property
+    def masks(self) -> bool:
+        """Whether reports that no longer count are hidden in a replay of the journal.
+
+        Otherwise the policy computes its state from the sums of a restart. Effects of features have
+        no such sums.
+        """
+        return self.features is not None or not self.policy.restarts
+
+    def restart(self, restart: Restart, hidden: bool = False) -> None:
+        """Let only the reports of a restart count of its arms.
+
+        ``hidden``: other reports were hidden from the policy.
+        """
         names = [self.arms.names[place] for place in restart.places]
         visible = restart.unscaled(*self.ranges.shares(self.ranges.of(names)))
         self.moments.restart(restart)
-        self.policy.restart(self.arms.arrays, visible)
+        if not hidden:
+            self.policy.restart(self.arms.arrays, visible)
         self.statistics.restart(visible)
         if self.log is not None:
             self.log.restart(restart)
@@ -292,13 +333,10 @@ class PolicyState:
 def forgetting_of(policy: Policy) -> dict[str, Any]:
     """Return how beliefs forget: as the policy does; they follow changes if it forgets nothing.
 
-    Only ``BootstrapCTS(change="ignore")`` says that nothing changes. Where units are ordered, the
-    average unit of an arm changes with the plans, and no change is followed.
+    A policy that reads features forgets coefficients, and not the reports of single arms.
     """
-    memory = {}
-    if isinstance(policy, Forgetting):
-        memory = {"discount": policy.discount, "window": policy.window}
-    forgets = any(value is not None for value in memory.values())
-    ignores = isinstance(policy, BootstrapCTS) and not policy.follows
-    ignores |= isinstance(policy, UnitOrder) and policy.is_ordered
-    return memory if forgets or ignores else {"follow": True}
+    if isinstance(policy, ArmPolicy) and not isinstance(policy.posterior, Features):
+        memory = policy.posterior.memory
+        if memory.forgets or not expects_changes(policy):
+            return {name: getattr(memory, name, None) for name in ("discount", "window")}
+    return {"follow": True}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number
+from multiplay._support.hints import LEARNER, Hint, Option
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.kernels import units as kernels
@@ -14,10 +15,14 @@ from multiplay.types import FloatArray, IntArray
 
 OTHERS = "*"  # stands for all arms without a range of their own
 OUTSIDE = ("refuse", "clip")
-SENSE = {"losses": "min", "rewards": "max"}
+ARGUMENT = "loss_range"
+NOUN = {"min": "losses", "max": "rewards"}  # by the sense of a set, and in files
 UNIT = (0.0, 1.0)
 LARGEST = 1e100  # loss of a unit, so that sums and squares of many are finite
 ROUNDING = 1e-9  # tolerance of a total, relative to the width of the range and the units
+OUTSIDE_HINT = Hint(
+    "Correct it, or create the {} with {}.", LEARNER, Option("reports", "Reports(outside='clip')")
+)
 
 
 NO_SHIFT = np.zeros(0)
@@ -46,15 +51,15 @@ class Ranges:
     array([ 0., 50.])
     """
 
-    def __init__(self, argument: str, given: Any, outside: str, names: Sequence[str]) -> None:
-        self.argument, self.outside = argument, outside
+    def __init__(self, noun: str, given: Any, outside: str, names: Sequence[str]) -> None:
+        self.noun, self.outside = noun, outside
         if not isinstance(outside, str) or outside not in OUTSIDE:
             raise InvalidInput(
                 "outside", "'refuse' or 'clip'", repr(outside), "Leave it out for 'refuse'."
             )
         pairs = given if isinstance(given, Mapping) else {OTHERS: given}
-        self.by_name = {str(k): _range(_of(argument, k), pair) for k, pair in pairs.items()}
-        _check_names(argument, self.by_name, names)
+        self.by_name = {str(k): _range(_of(k), pair) for k, pair in pairs.items()}
+        _check_names(self.by_name, names)
         if OTHERS not in self.by_name:  # for arms that are not known yet
             ranges = self.by_name.values()
             self.by_name[OTHERS] = min(r[0] for r in ranges), max(r[1] for r in ranges)
@@ -67,25 +72,13 @@ class Ranges:
     def __str__(self) -> str:
         low, high = self.by_name[OTHERS]
         text = f" from {low:g} to {high:g}" if self.alike else " with ranges by arm"
-        return self.argument + text
+        return self.noun + text
 
     @classmethod
-    def chosen(cls, losses: Any, rewards: Any, outside: str, actions: ActionSet) -> "Ranges":
-        """Return the ranges of losses or of rewards, depending on which were given."""
-        if losses is not None and rewards is not None:
-            raise InvalidInput("rewards", "losses or rewards", "both", "Use one of the two.")
-        argument = {"min": "losses", "max": "rewards"}[actions.sense]
-        given = rewards if losses is None else losses
-        if given is not None:
-            argument = "rewards" if losses is None else "losses"
-            if SENSE[argument] != actions.sense:
-                raise InvalidInput(
-                    argument,
-                    f"a set with sense={SENSE[argument]!r}",
-                    f"{actions!r} with sense={actions.sense!r}",
-                    f"Create the set with sense={SENSE[argument]!r}.",
-                )
-        ranges = cls(argument, UNIT if given is None else given, outside, actions.names)
+    def chosen(cls, given: Any, outside: str, actions: ActionSet) -> "Ranges":
+        """Return the ranges of the losses, or rewards, of a set; [0, 1] if none are given."""
+        noun, pairs = NOUN[actions.sense], UNIT if given is None else given
+        ranges = cls(noun, pairs, outside, actions.names)
         if not actions.affine:
             ranges.check_plain(actions)
         return ranges
@@ -94,7 +87,7 @@ class Ranges:
         """Raise ``InvalidInput`` if there are ranges, for a set whose units have probabilities."""
         if not self.plain:
             raise InvalidInput(
-                self.argument,
+                ARGUMENT,
                 f"no range for {actions!r}, whose units have probabilities from 0 to 1",
                 f"{self}",
                 "Create the learner without a range.",
@@ -133,7 +126,7 @@ class Ranges:
         if most - least <= ROUNDING * np.abs(ends).sum():
             return None
         raise InvalidInput(
-            self.argument,
+            ARGUMENT,
             f"ranges from 0 for {type(policy).__name__}",
             f"a range from {bounds.low[bounds.low != 0][0]:g}",
             "Use 0 as the lower end of every range.",
@@ -177,9 +170,7 @@ class Ranges:
             argument,
             f"a total in [{least:g}, {most:g}] for {units} units{of}",
             f"{float(total)!r}",
-            "Divide it by the largest possible loss of a unit."
-            if self.plain
-            else "Correct it, or create the learner with outside='clip'.",
+            "Divide it by the largest possible loss of a unit." if self.plain else OUTSIDE_HINT,
         )
 
     def _outside(self, name: str, low: float, high: float, loss: float) -> InvalidInput:
@@ -187,22 +178,28 @@ class Ranges:
             f"losses of {name!r}",
             f"numbers in [{low:g}, {high:g}]",
             f"{loss:g}",
-            "Divide losses and rewards by the largest possible one, or set their range: "
-            f"Learner(..., {self.argument}=(0, 250)), for example."
+            Hint(
+                "Divide losses and rewards by the largest possible one, or set their range: {}, "
+                "for example.",
+                Option("loss_range", "(0, 250)", "Learner(..., {})"),
+            )
             if self.plain
-            else "Correct it, or create the learner with outside='clip'.",
+            else OUTSIDE_HINT,
         )
 
 
-def _of(argument: str, name: object) -> str:
-    return argument if name == OTHERS else f"{argument} of {name!r}"
+def _of(name: object) -> str:
+    return ARGUMENT if name == OTHERS else f"{ARGUMENT}[{name!r}]"
 
 
 def _range(argument: str, pair: Any) -> tuple[float, float]:
     """Return (low, high) after checking that it is a range."""
     if not is_list(pair) or len(pair) != 2 or not all(is_number(end) for end in pair):
         raise InvalidInput(
-            argument, "a pair (low, high)", repr(pair), "Use losses=(0, 250), for example."
+            argument,
+            "a pair (low, high)",
+            repr(pair),
+            Hint("Use {}, for example.", Option("loss_range", "(0, 250)")),
         )
     low, high = float(pair[0]), float(pair[1])
     if not -LARGEST <= low < high <= LARGEST:
@@ -215,12 +212,12 @@ def _range(argument: str, pair: Any) -> tuple[float, float]:
     return low, high
 
 
-def _check_names(argument: str, by_name: Mapping[str, Any], names: Sequence[str]) -> None:
+def _check_names(by_name: Mapping[str, Any], names: Sequence[str]) -> None:
     known = {*names, OTHERS}
     unknown = [name for name in by_name if name not in known]
     if unknown:
         raise InvalidInput(
-            argument,
+            ARGUMENT,
             f"names such as {names[0]!r}",
             repr(unknown[0]),
             f"Check the spelling; {OTHERS!r} stands for all other arms, also for new ones.",
@@ -228,7 +225,7 @@ def _check_names(argument: str, by_name: Mapping[str, Any], names: Sequence[str]
     missing = [name for name in names if name not in by_name]
     if missing and OTHERS not in by_name:
         raise InvalidInput(
-            argument,
+            ARGUMENT,
             "a range for every arm",
             f"no range for {missing[0]!r}",
             f"Add it, or use {OTHERS!r} for all other arms.",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number, numbers
+from multiplay._support.hints import Hint, Option, Term
 from multiplay._support.suggestions import suggestion
 from multiplay.actions.base import unit_numbers
 from multiplay.errors import Conflict, InvalidInput
@@ -28,6 +29,13 @@ FLOAT = {float, np.float64}
 ORDINARY = {float, int, np.float64}
 DIGEST = 16  # bytes
 NOT_A_NUMBER = ("NAType", "NaTType")  # types of missing values in pandas
+NOT_REPORTED = Term("None", "missing unit")
+IGNORED = Option("missing", "'ignore'")
+REST_HINT = Hint(
+    " Use {} if the rest will not be reported, {} (in tell) if it will.",
+    IGNORED,
+    Option("final", "False"),
+)
 
 
 class ParsedLosses(NamedTuple):
@@ -280,11 +288,38 @@ def as_float(argument: str, number: Any) -> float:
         if math.isfinite(value):
             return value
         got = f"{value}"
-    hint = "Use finite numbers, and None in a list for a missing unit."
+    hint = Hint("Use finite numbers, and {} in a list for a missing unit.", NOT_REPORTED)
     raise InvalidInput(argument, "a finite number", got, hint)
 
 
 NO_ARMS: frozenset[int] = frozenset()
+
+
+class Reports(NamedTuple):
+    """How a learner or study treats reports with losses out of range, or without some units.
+
+    Attributes
+    ----------
+    outside : "refuse" or "clip"
+        The treatment of a loss outside its range: refuse it, or move it to the nearest end.
+    missing : "refuse" or "ignore"
+        The treatment of units that a final report leaves out. None or NaN in a list always marks a
+        missing unit.
+
+    Examples
+    --------
+    >>> from multiplay import Budget, Learner, Reports
+    >>> plans = Budget(2, [2, 2], names=["air", "sea"])
+    >>> learner = Learner(plans, reports=Reports(outside="clip", missing="ignore"))
+    >>> learner.learn({"air": 1, "sea": 1}, {"air": [1.5]}).clipped
+    1
+    """
+
+    outside: str = "refuse"
+    missing: str = "refuse"
+
+
+REFUSED = Reports()
 
 
 class Report(NamedTuple):
@@ -369,13 +404,24 @@ class Report(NamedTuple):
                         losses_argument(names[i]),
                         f"at most {len(free)} losses, for the units not told before",
                         f"{length}",
-                        "Use a list with None for the units that were told before.",
+                        Hint(
+                            "Use a list with {} for the units that were told before.", NOT_REPORTED
+                        ),
                     )
                 slot[free[:length]] = new[:length]
         gaps, clipped = bool(np.isnan(units).any()), self.clipped + part.clipped
         excused = self.excused | part.excused
         joined = Report(self.played, slots, units, totals, None, gaps, clipped, excused)
         return joined.judged()
+
+    def without(self, arms: Sequence[int]) -> "Report":
+        """Return the report in which nothing was told of these arms."""
+        if not arms:
+            return self
+        units, totals = self.units.copy(), {k: v for k, v in self.totals.items() if k not in arms}
+        units[np.isin(self.arm, arms)] = np.nan
+        gaps = bool(np.isnan(units).any())
+        return self._replace(units=units, totals=totals, gaps=gaps, whole=False).judged()
 
     @property
     def seen(self) -> IntArray:
@@ -403,7 +449,11 @@ class Report(NamedTuple):
                 losses_argument(names[i]),
                 f"{self.played[i] - self.seen[i]} more losses, one for each unit",
                 "no losses for these units",
-                "Tell them, use None in the list for each missing unit, or use missing='ignore'.",
+                Hint(
+                    "Tell them, use {} in the list for each missing unit, or use {}.",
+                    NOT_REPORTED,
+                    IGNORED,
+                ),
             )
 
     def feedback(self) -> Feedback:
@@ -512,8 +562,7 @@ class ReportBuilder(NamedTuple):
         if partly:
             most, hint = "at most ", "Use one loss for each unit that was played."
         elif length < units:
-            hint += " Use missing='ignore' if the rest will not be reported, "
-            hint += "final=False (in tell) if it will."
+            hint += REST_HINT
         expected = f"a list of {most}{units} losses, or their total"
         return InvalidInput(losses_argument(self.names[i]), expected, f"{length}", hint)
 

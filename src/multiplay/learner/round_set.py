@@ -12,6 +12,7 @@ import numpy as np
 import multiplay.actions
 from multiplay._support.builder import classes_of
 from multiplay._support.checks import EXACT, check_instance, is_integer, is_list
+from multiplay._support.hints import Hint, Option
 from multiplay._support.serialization import CONTAINERS, pack, type_name, types_in
 from multiplay._support.suggestions import suggestion
 from multiplay.actions import ActionSet, limited
@@ -299,7 +300,7 @@ def check_set(round_set: Any, usual: ActionSet, known: Mapping[str, int], policy
             "actions",
             f"a set with at least one known arm, such as {next(iter(known))!r}",
             f"only unknown arms, such as {round_set.names[0]!r}",
-            "Use the same arm names in every round: names=... of the set.",
+            Hint("Use the same arm names in every round: {} of the set.", Option("names", "...")),
         )
 
 
@@ -332,7 +333,7 @@ def action_of(argument: str, plan: Any, actions: ActionSet) -> IntArray:
             argument,
             f"a plan of {actions!r}",
             f"{ {name: int(k) for name, k in zip(names, action, strict=True) if k} }",
-            "Pass the set of that round: actions=...",
+            Hint("Pass the set of that round: {}", Option("actions", "...")),
         )
     return action
 

@@ -1,18 +1,17 @@
 """Snapshot codec: a learner as one record, and the learner that a record holds."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import multiplay.actions
+import multiplay.constraints
 import multiplay.policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.checks import check_instance, shortened
+from multiplay._support.hints import Hint, Verb
 from multiplay._support.serialization import (
     CONTAINERS,
     comparable,
@@ -29,54 +28,38 @@ from multiplay.actions import ActionSet
 from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
-from multiplay.features.table import Scales
 from multiplay.learner.allowance import AllowanceState
 from multiplay.learner.engine import Engine
-from multiplay.learner.events import (
-    Asked,
-    Described,
-    Ended,
-    Event,
-    Events,
-    Learned,
-    LearnedTable,
-    Promised,
-    Released,
-    Restarted,
-    Told,
-)
-from multiplay.learner.features import table_of, table_record
-from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.features import table_of
 from multiplay.learner.play_log import PlayLog, truncated_of
 from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import PromiseBook
 from multiplay.learner.ranges import OTHERS, Ranges
-from multiplay.learner.reports import NOTHING, ParsedLosses, Report
+from multiplay.learner.reports import Report
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.learner.statistics import ArmStatistics
 from multiplay.learner.switching import SwitchingState
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
-from multiplay.promises.promise import promise_of
 from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, FloatArray, IntArray
 
-FORMAT = 4  # of snapshots; 3 is that of version 0.9
+FORMAT = 4  # of states; 3 is that of version 0.9
+FILE_FORMAT = 5  # of files of learners, which have a journal since then
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
 # In a header, and before the names of arrays.
 ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"
-EVENTS = "events"  # in a header, and before the names of arrays
-OUTCOMES = ("arm", "round", "loss", "times")  # arrays of logged data
+NEXT_ID = "next_id"  # in a header: an id after those of all plays
 REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
-def record(engine: Engine, log: PlayLog | None) -> Record:
-    """Return a learner as one record; ``log`` is None if the plays are kept in a journal.
+def record(engine: Engine) -> Record:
+    """Return the state of a learner as one record; its plays and reports are in its journal.
 
     Stored names such as "days" and "hurried" belong to the format and stay as they are.
     """
@@ -85,21 +68,23 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     policy, of_policy = pack(state.policy, "policy")
     groups = _stackable(pending)
     book, own = engine.promises, (state.usual, state.last)
-    prepared = {one: state.prepared(one, NO_LIMITS) for one in (*book.past, *book.ahead)}
+    # Equal sets are one day: whether they are one object depends on the process.
+    prepared = {
+        book.digest(one): state.prepared(one, NO_LIMITS) for one in (*book.past, *book.ahead)
+    }
     used = (*(play.round_set for play in pending.values()), *prepared.values())
     sets = list(dict.fromkeys([*own, *used]))
     number = {one: k for k, one in enumerate(sets)}
-    log_header, of_log = (None, {}) if log is None else log.record()
     header = {
         VERSION: FORMAT,
         "actions": actions,
         "policy": policy,
-        "ranges": [state.ranges.argument, state.ranges.outside, state.ranges.by_name],
+        "ranges": [state.ranges.noun, state.ranges.outside, state.ranges.by_name],
         "names": list(state.arms.names),
         "told": state.told,
         "missing": engine.missing,
         "clipped": engine.clipped,
-        "log": log_header,
+        "log": None,
         "last": number[state.last],
         "pending": groups,
         "days_of": [[number[pending[id].round_set] for id in ids] for ids in groups],
@@ -116,13 +101,11 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
             arrays |= with_prefix(f"{name}/", of_limit)
     if book:
         for name in ("past", "ahead"):
-            header[PROMISES][name] = [number[prepared[one]] for one in getattr(book, name)]
+            of_plays = [prepared[book.digest(one)] for one in getattr(book, name)]
+            header[PROMISES][name] = [number[one] for one in of_plays]
     if engine.words != engine.default_words:
         header["words"] = engine.words._asdict()
-    if log is None:
-        header |= {"asked": engine.asked, **_history_of(pending)}
-    else:
-        header["seed"] = engine.seed
+    header |= {"asked": engine.asked, **_history_of(pending)}
     if state.features is not None:
         header["features"], of_features = state.features.record()
         arrays |= with_prefix(FEATURES, of_features)
@@ -130,9 +113,6 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
     arrays |= with_prefix("state/", state.arms.arrays)
     arrays |= with_prefix("seen/", state.statistics.arrays())
     arrays |= with_prefix("moments/", state.moments.arrays())
-    arrays |= with_prefix("log/", of_log)
-    if log is not None and state.log is not None:
-        arrays |= with_prefix(REPORTS, state.log.arrays())
     header["days"], of_days = _days_record(sets, state)
     arrays |= of_days | _plays_record(pending, groups)
     for id, play in pending.items():
@@ -142,7 +122,7 @@ def record(engine: Engine, log: PlayLog | None) -> Record:
 
 
 def _history_of(pending: Mapping[int, PendingState]) -> dict[str, Any]:
-    """Return the fields of pending plays that the log of a learner has, for a study."""
+    """Return the fields of pending plays that the log of older files has."""
     cut = {id: play.gap for id, play in pending.items() if play.truncated}
     return {
         "since": {str(id): [p.asked, p.expected, p.digests.hex()] for id, p in pending.items()},
@@ -162,7 +142,7 @@ def _days_record(sets: list[RoundSet], state: PolicyState) -> tuple[list[Any], A
     return days, arrays
 
 
-def _days_of(days: list[Any], arrays: Arrays, state: PolicyState) -> list[RoundSet]:
+def days_of(days: list[Any], arrays: Arrays, state: PolicyState) -> list[RoundSet]:
     """Return the sets of ``_days_record``."""
     sets, builder = [state.usual], builder_of(state.actions)
     for k, (plain, limits) in enumerate(days, start=1):
@@ -216,11 +196,11 @@ def _check_format(header: Any) -> None:
     """Raise an error unless the header is that of a learner in the format of this version."""
     if not isinstance(header, dict) or not isinstance(header.get(VERSION), int):
         raise ValueError("it does not hold a learner")
-    if not OLDEST <= header[VERSION] <= FORMAT:
-        newer = header[VERSION] > FORMAT
+    if not OLDEST <= header[VERSION] <= FILE_FORMAT:
+        newer = header[VERSION] > FILE_FORMAT
         raise InvalidInput(
             "path",
-            f"a learner in format {OLDEST} to {FORMAT}",
+            f"a learner in format {OLDEST} to {FILE_FORMAT}",
             f"format {header[VERSION]}",
             "Update multiplay." if newer else "Save it again with multiplay 0.9.",
         )
@@ -230,7 +210,7 @@ def _parts(
     header: Any, arrays: Arrays, actions: ActionSet, policy: Policy
 ) -> tuple[Engine, PlayLog]:
     state = _state_of(header, arrays, actions, policy)
-    sets = _days_of(header["days"], arrays, state)
+    sets = days_of(header["days"], arrays, state)
     state.last = sets[header["last"]]
     state.arms.warm_for = state.last.actions
     engine = Engine(state, header["missing"], *_limits_of(header, arrays, sets))
@@ -247,7 +227,8 @@ def _parts(
         engine.asked, line = len(log), {id: line for line, id in enumerate(log.ids())}
         order = sorted(pending, key=lambda id: line[id])
         since = {id: log.since(line[id]) for id in order}
-        truncated, engine.seed = log.truncated, header.get("seed")
+        truncated = log.truncated
+    engine.seed = header.get("seed")
     for id, (asked, expected, digests) in since.items():
         fields = {"asked": asked, "expected": expected, "digests": digests}
         fields["today"] = header.get("today", {}).get(str(id))
@@ -258,9 +239,9 @@ def _parts(
 
 def _state_of(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -> PolicyState:
     """Return the policy with its state, without the arrays of the policy."""
-    argument, outside, by_name = header["ranges"]
+    noun, outside, by_name = header["ranges"]
     pairs = {name: tuple(pair) for name, pair in by_name.items()}
-    ranges = Ranges(argument, pairs, outside, [name for name in pairs if name != OTHERS])
+    ranges = Ranges(noun, pairs, outside, [name for name in pairs if name != OTHERS])
     table, of_features = None, without_prefix(FEATURES, arrays)
     if "features" in header:
         table = table_of(header["features"], of_features)
@@ -374,221 +355,21 @@ def _stackable(pending: Mapping[int, PendingState]) -> list[list[int]]:
     return list(groups.values())
 
 
+def plays_by_place(
+    groups: list[list[int]], arrays: Arrays
+) -> Iterator[tuple[int, tuple[Play, FloatArray | None]]]:
+    """Yield the plays of groups with their features, each after its place in them."""
+    for group, places in enumerate(groups):
+        phi = arrays.get(f"plays/{group}/phi")
+        for k, (place, play) in enumerate(zip(places, _plays_of_group(group, arrays), strict=True)):
+            yield place, (play, None if phi is None else phi[k])
+
+
 def _plays_of_group(group: int, arrays: Arrays) -> list[Play]:
     action = arrays[f"plays/{group}/action"]
     memo = without_prefix(f"plays/{group}/memo/", arrays)
     rows = range(len(action))
     return [Play(action[k], {name: array[k] for name, array in memo.items()}) for k in rows]
-
-
-# ------------------------------------------------------------ events
-
-
-def with_events(engine: Engine, log: PlayLog, events: Events) -> Record:
-    """Return a learner with its events as one record.
-
-    A learner from a file without events has none in its next file: they begin when it is loaded.
-    """
-    header, arrays = record(engine, log)
-    if events.begin is not None:
-        return Record(header, arrays)
-    own, of_events = _events_record(events, engine.state)
-    return Record({**header, EVENTS: own}, arrays | with_prefix(f"{EVENTS}/", of_events))
-
-
-def without_events(record: Record) -> Record:
-    """Return the record of a learner without its events."""
-    header = {name: value for name, value in record.header.items() if name != EVENTS}
-    prefix = f"{EVENTS}/"
-    return Record(header, {k: a for k, a in record.arrays.items() if not k.startswith(prefix)})
-
-
-def events_of(record: Record, engine: Engine, log: PlayLog) -> Events:
-    """Return the events of a record; without any, they begin with its state."""
-    state = engine.state
-    if EVENTS not in record.header:
-        return Events(begin=partial(_engine_of, record, state.actions, state.policy))
-    try:
-        return _events(
-            record.header[EVENTS], without_prefix(f"{EVENTS}/", record.arrays), state, log
-        )
-    except (KeyError, TypeError, IndexError, AttributeError, StopIteration) as error:
-        raise ValueError(f"incomplete events: {error!r}") from None
-
-
-def _engine_of(record: Record, actions: ActionSet, policy: Policy) -> Engine:
-    return parts_of(record, actions, policy)[0]
-
-
-def _events_record(events: Events, state: PolicyState) -> tuple[dict[str, Any], Arrays]:
-    asked = {k: one for k, one in enumerate(events.all) if isinstance(one, Asked)}
-    plays = {k: one.play for k, one in asked.items()}
-    told = [one for one in events.all if isinstance(one, Told)]
-    ended = [one for one in events.all if isinstance(one, Ended)]
-    rare = [one for one in events.all if not isinstance(one, Asked | Told | Ended)]
-    learned = [one for one in rare if isinstance(one, Learned)]
-    used = [*(play.round_set for play in plays.values()), *(one.round_set for one in learned)]
-    sets = list(dict.fromkeys([state.usual, *used]))
-    number, groups = {one: k for k, one in enumerate(sets)}, _stackable(plays)
-    days, arrays = _days_record(sets, state)
-    kinds = {Asked: 0, Told: 1, Ended: 2}
-    arrays |= _plays_record(plays, groups) | {
-        "kinds": np.array([kinds.get(type(one), 3) for one in events.all], dtype=np.uint8),
-        "asked": np.array([one.id for one in asked.values()], dtype=np.int64),
-        "days_of": np.array([number[play.round_set] for play in plays.values()], dtype=np.int64),
-        "told": np.array([one.id for one in told], dtype=np.int64),
-        "told_flags": np.array([[one.final, one.ignore] for one in told], dtype=bool),
-        "told_when": np.array([one.when for one in told]),
-        "told_words": _words(one.words for one in told),
-        "ended": np.array([one.id for one in ended], dtype=np.int64),
-        "closed": np.array([one.is_closed for one in ended], dtype=bool),
-        "ended_when": np.array([one.when for one in ended]),
-        "ended_words": _words(one.words for one in ended if one.is_closed),
-    }
-    parsed = [*(one.parsed for one in told), *(one.parsed for one in learned)]
-    arrays |= with_prefix("losses/", _losses_record(parsed))
-    header: dict[str, Any] = {
-        "days": days,
-        "groups": groups,
-        "features": [[one.play.today, one.scales] for one in asked.values()]
-        if events.table is not None
-        else None,
-        "rare": [],
-    }
-    if events.table is not None:
-        header["table"], of_table = table_record(events.table)
-        arrays |= with_prefix("table/", of_table)
-    for k, one in enumerate(rare):
-        plain, of_one = _rare_record(one, number)
-        header["rare"].append(plain)
-        arrays |= with_prefix(f"rare/{k}/", of_one)
-    return header, arrays
-
-
-def _events(header: Any, arrays: Arrays, state: PolicyState, log: PlayLog) -> Events:
-    table = None
-    if "table" in header:
-        table = table_of(header["table"], without_prefix("table/", arrays))
-    events, sets = Events(table), _days_of(header["days"], arrays, state)
-    of_place: dict[int, tuple[Play, FloatArray | None]] = {}
-    for group, places in enumerate(header["groups"]):
-        phi = arrays.get(f"plays/{group}/phi")
-        for k, (place, play) in enumerate(zip(places, _plays_of_group(group, arrays), strict=True)):
-            of_place[place] = play, None if phi is None else phi[k]
-    line = {id: k for k, id in enumerate(log.ids())}
-    ids, days, features = arrays["asked"].tolist(), arrays["days_of"].tolist(), header["features"]
-    asked = list[Asked]()
-    for k, (id, place) in enumerate(zip(ids, sorted(of_place), strict=True)):
-        play, phi = of_place[place]
-        today, scales = (None, None) if features is None else features[k]
-        when, expected, _ = log.since(line[id])
-        own: dict[str, Any] = {"asked": when, "expected": expected, "units": int(play.action.sum())}
-        own |= {"truncated": id in log.truncated, "gap": log.truncated.get(id)}
-        own |= {"phi": phi, "today": today}
-        pending = PendingState(play, sets[days[k]], log.key_of.get(id), **own)
-        asked.append(Asked(id, pending, _scales(scales)))
-    parsed = _losses_of(without_prefix("losses/", arrays))
-    words = [row.tobytes() for row in arrays["told_words"]]
-    final, ignore = (arrays["told_flags"].reshape(-1, 2)[:, k].tolist() for k in range(2))
-    columns = final, ignore, arrays["told_when"].tolist(), words
-    fields = zip(arrays["told"].tolist(), parsed, *columns, strict=False)
-    told = [Told(*row) for row in fields]
-    closing = iter([row.tobytes() for row in arrays["ended_words"]])
-    rows = zip(*(arrays[name].tolist() for name in ("ended", "ended_when", "closed")), strict=True)
-    ended = [Ended(id, when, next(closing) if closed else b"") for id, when, closed in rows]
-    external = iter(parsed[len(told) :])
-    rare = [
-        _rare_of(plain, without_prefix(f"rare/{k}/", arrays), sets, external)
-        for k, plain in enumerate(header["rare"])
-    ]
-    sources: list[Iterator[Any]] = [iter(asked), iter(told), iter(ended), iter(rare)]
-    events.all = [next(sources[kind]) for kind in arrays["kinds"].tolist()]
-    return events
-
-
-def _words(all: Iterable[bytes]) -> NDArray[np.uint64]:
-    """Return states of random numbers as an array."""
-    return np.frombuffer(b"".join(all), dtype=np.uint64).reshape(-1, 4)
-
-
-def _scales(plain: Any) -> Scales | None:
-    return None if plain is None else {name: tuple(pair) for name, pair in plain.items()}
-
-
-def _losses_record(all: list[ParsedLosses]) -> Arrays:
-    """Return parsed losses as arrays."""
-    totals = [one.totals for one in all]
-    return {
-        "units": np.concatenate([NOTHING, *(one.units for one in all)]),
-        "sizes": np.array([[len(one.units), len(one.length)] for one in all], dtype=np.int64),
-        "length": np.array([k for one in all for k in one.length], dtype=np.int64),
-        "totals": np.array([[k, *pair] for k, t in enumerate(totals) for pair in t.items()]),
-        "round": np.array([np.nan if one.round is None else one.round for one in all]),
-        "gaps": np.array([one.gaps for one in all], dtype=bool),
-    }
-
-
-def _losses_of(arrays: Arrays) -> list[ParsedLosses]:
-    """Return the losses of ``_losses_record``."""
-    totals: list[dict[int, float]] = [{} for _ in arrays["round"]]
-    for k, arm, total in arrays["totals"].reshape(-1, 3).tolist():
-        totals[int(k)][int(arm)] = total
-    length, units = arrays["length"].tolist(), arrays["units"]
-    found, begin, first = list[ParsedLosses](), 0, 0
-    rest = zip(arrays["round"].tolist(), arrays["gaps"].tolist(), totals, strict=True)
-    for (n, d), (round, gaps, total) in zip(arrays["sizes"].tolist(), rest, strict=True):
-        own = units[begin : begin + n], length[first : first + d], total
-        found.append(ParsedLosses(*own, None if np.isnan(round) else round, gaps))
-        begin, first = begin + n, first + d
-    return found
-
-
-def _rare_record(one: Event, number: Mapping[RoundSet, int]) -> tuple[list[Any], Arrays]:
-    """Return an event that is not a play or report as plain data and arrays."""
-    if isinstance(one, Learned):
-        rest = one.ignore, one.when, one.words.hex(), one.today, one.scales
-        return ["learned", number[one.round_set], *rest], {"action": one.action}
-    if isinstance(one, LearnedTable):
-        logged = one.logged
-        arrays = {name: getattr(logged, name) for name in OUTCOMES}
-        plain = ["table", logged.arms, logged.skipped, one.scales, one.words.hex()]
-        return plain, arrays | with_prefix(FEATURES, logged.features)
-    if isinstance(one, Described):
-        return ["described", one.arms, one.scales], one.codes
-    if isinstance(one, Promised):
-        return ["promised", one.promise.record(), [number[day] for day in one.past]], {}
-    if isinstance(one, Released):
-        return ["released", one.name], {}
-    assert isinstance(one, Restarted)
-    given = one.given.timestamp() if isinstance(one.given, datetime) else one.given
-    is_time = isinstance(one.given, datetime)
-    return ["restarted", one.keep, one.arm, given, is_time, one.now], {}
-
-
-def _rare_of(
-    plain: list[Any], arrays: Arrays, sets: list[RoundSet], parsed: Iterator[ParsedLosses]
-) -> Event:
-    """Return the event of ``_rare_record``."""
-    kind, *rest = plain
-    if kind == "learned":
-        day, ignore, when, words, today, scales = rest
-        told = next(parsed), ignore, when, bytes.fromhex(words)
-        return Learned(sets[day], arrays["action"], *told, today, _scales(scales))
-    if kind == "table":
-        arms, skipped, scales, words = rest
-        outcomes = {name: arrays[name] for name in OUTCOMES}
-        logged = LoggedData(
-            arms, **outcomes, features=without_prefix(FEATURES, arrays), skipped=skipped
-        )
-        return LearnedTable(logged, _scales(scales) or {}, bytes.fromhex(words))
-    if kind == "described":
-        return Described(rest[0], arrays, _scales(rest[1]) or {})
-    if kind == "promised":
-        return Promised(promise_of(rest[0]), tuple(sets[k] for k in rest[1]))
-    if kind == "released":
-        return Released(rest[0])
-    keep, arm, given, is_time, now = rest
-    return Restarted(keep, arm, datetime.fromtimestamp(given, UTC) if is_time else given, now)
 
 
 # ------------------------------------------------------------ sets and policies
@@ -615,7 +396,7 @@ def rebuild(argument: str, record: Record, given: Any) -> Any:
             argument,
             "a class of multiplay, or the object itself",
             ", ".join(sorted(foreign)),
-            f"Pass the object again: Learner.load(path, {argument}=...).",
+            Hint("Pass the object again: {}.", Verb("Learner.load", f"path, {argument}=...")),
         )
     try:
         with stored_names():
@@ -641,7 +422,8 @@ def _is_saved(given: Any, argument: str, plain: Any, arrays: Arrays) -> bool:
 def builder_of(*given: object) -> Builder:
     """Return a builder of all sets and policies of multiplay, and of the classes of ``given``."""
     foreign = {type_name(type(one)): type(one) for one in given}
-    return Builder(classes_of(multiplay.actions, multiplay.policies) | foreign)
+    ours = classes_of(multiplay.actions, multiplay.constraints, multiplay.policies)
+    return Builder(ours | foreign)
 
 
 def _same(one: tuple[Any, Arrays], other: tuple[Any, Arrays]) -> bool:

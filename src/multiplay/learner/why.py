@@ -1,4 +1,4 @@
-"""Explanation of a play: how it differs from the best plan by present beliefs, and what for."""
+"""Explanation of a play: how it differs from the best plan by present beliefs, and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multiplay.learner.allowance import WANTED
+from multiplay.learner.allowance import WANTED, breaks_promise
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import (
     AT_MOST,
@@ -50,7 +50,8 @@ def explain(engine: Engine, id: int) -> Why:
     switching, changed, cost = engine.switching, 0, 0.0
     if switching is not None:
         changed, cost = changed_units(play.play), switching.cost_of(play.play)
-    return Why(*made, wanted, *of_promises, changed, cost)
+    first = breaks_promise(play.play)
+    return Why(*made, wanted, *of_promises, changed, cost, first)
 
 
 def _wanted(play: PendingState, names: Sequence[str]) -> dict[str, int]:

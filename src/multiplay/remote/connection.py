@@ -32,7 +32,7 @@ def connect(
 
     The study is the one named here or in the URL; otherwise the one that the key is restricted to;
     otherwise the only study of the service. If the study is not determined, ``create``, ``open``,
-    ``list`` and ``delete`` can still be used. Needs ``pip install 'multiplay[client]'``.
+    ``names`` and ``delete`` can still be used. Needs ``pip install 'multiplay[client]'``.
 
     Parameters
     ----------

@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from itertools import islice
-from math import isfinite
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
-from multiplay._support.checks import check_instance, natural_number, probability, true_or_false
-from multiplay._support.deadline import checked_limit
-from multiplay._support.frames import TableFile, table_file
+from multiplay._support.checks import check_instance, natural_number, true_or_false
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief, completed
-from multiplay._support.words import Words, given_words
+from multiplay._support.words import USUAL_WORDS, Words, given_words
 from multiplay.actions import ActionSet, Rule
+from multiplay.constraints.promise import Promise
+from multiplay.constraints.switching import checked_change
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import facts
-from multiplay.learner.allowance import EACH_DAY, SURE, Allowance, AllowanceSettings
-from multiplay.learner.comparison import Question
+from multiplay.learner.allowance import EACH_DAY, SURE, AllowanceSettings
 from multiplay.learner.engine import (
-    Losses,
     Range,
-    Round,
-    Units,
     checked_key,
     checked_missing,
     is_key,
 )
-from multiplay.learner.learner import When
-from multiplay.learner.logged_data import TableCheck, arm_columns, checked_day_first
-from multiplay.learner.plan_request import checked_replace
 from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
     AnyPlay,
-    Estimate,
     PendingPlay,
-    Plan,
-    Receipt,
-    Remaining,
-    Why,
-    duration_seconds,
+    When,
     play_id,
     timestamp,
 )
-from multiplay.learner.promises import PromiseReport, checked_promises, given_sets
-from multiplay.learner.queries import LEVEL, Moment, checked_by, promises_frame
+from multiplay.learner.promises import PromiseReport, checked_promises
+from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
-from multiplay.policies.switching import checked_change
-from multiplay.promises.promise import Promise
 from multiplay.random import seed_or_random
-from multiplay.savings import Saved
 from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
 from multiplay.storage.stores import store_at
-from multiplay.studies import Verified, backup, entry_codec, export, wire
-from multiplay.studies.comparison import checked_rule
+from multiplay.studies import Verified, backup, export, wire
+from multiplay.studies.commands.base import (
+    OF_PLAY,
+    AnyCommand,
+    ClientContext,
+    Command,
+    Query,
+)
+from multiplay.studies.commands.values import plain_set, plain_table
 from multiplay.studies.export import to_entry
 from multiplay.studies.play_history import PlayedPlan, checked_chunk, checked_id
-from multiplay.studies.study import Ids, Names, Place
+from multiplay.studies.results import of_plain
+from multiplay.studies.study import Place
+from multiplay.studies.verbs import StudyVerbs
 
 if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all the rest
     import pandas as pd
@@ -72,14 +64,14 @@ if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all
 
 ROWS = 1_000  # rows of a page of plays
 LARGE_ROWS = 200  # rows of a page of entries, which may be large
-MINUTES = 600.0  # seconds for a comparison with a rule
+TIMEOUTS = {"savings": 600.0}  # seconds for a comparison with a rule
 HOURS = 6 * 3600.0  # seconds for replaying a long journal
+R = TypeVar("R")
 Plain = dict[str, Any]
 PromiseReports = list[PromiseReport]
-Plays = list[PendingPlay]  # ``list`` is a method of the class
 
 
-class RemoteStudy(HasPanel):
+class RemoteStudy(StudyVerbs, HasPanel):
     """A study of a service, returned by ``connect``, with the verbs and errors of ``Study``.
 
     The effect of a verb is durable when it returns. If the service does not respond, requests are
@@ -123,44 +115,41 @@ class RemoteStudy(HasPanel):
         policy: Policy | None = None,
         *,
         seed: int | None = 0,
-        losses: Range | None = None,
-        rewards: Range | None = None,
-        outside: str = "refuse",
-        missing: str = "refuse",
-        changing: bool = False,
+        loss_range: Range | None = None,
+        reports: Reports = REFUSED,
+        varying_set: bool = False,
         features: Features | None = None,
-        arms: Any = None,
-        currency: str | None = None,
-        unit: str | None = None,
-        arm: str | None = None,
-        round: str | None = None,
+        arm_features: Any = None,
         baseline: Rule | str | None = None,
         allowance: float | None = None,
         sure: float = SURE,
         per: str | None = None,
         promises: Sequence[Promise] | None = None,
         change: float | None = None,
+        words: Words = USUAL_WORDS,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
         if policy is not None:
-            check_instance("policy", policy, Policy, "BootstrapCTS(change='follow')")
+            check_instance("policy", policy, Policy, "BootstrapCTS(memory=Changes())")
         if features is not None:
             check_instance("features", features, Features, "Features(km=Number())")
+        check_instance("reports", reports, Reports, "Reports(missing='ignore')")
+        check_instance("words", words, Words, "Words(currency='EUR')")
         limit = AllowanceSettings.given(baseline, allowance, sure, per)
         body: Plain = {
             "name": checked_name(name),
-            "actions": _plain_set(actions),
+            "actions": plain_set("actions", actions),
             "policy": None if policy is None else wire.to_plain("policy", policy),
             "features": None if features is None else wire.to_plain("features", features),
-            "arms": None if arms is None else _plain_table(arms, "arms"),
+            "arm_features": None
+            if arm_features is None
+            else plain_table("arm_features", arm_features),
             "seed": seed if seed is not None else seed_or_random(None),
-            "losses": losses,
-            "rewards": rewards,
-            "outside": outside,
-            "missing": checked_missing(missing),
-            "changing": true_or_false("changing", changing, "Leave it out."),
-            "words": given_words(currency=currency, unit=unit, arm=arm, round=round),
+            "loss_range": loss_range,
+            "reports": {"outside": reports.outside, "missing": checked_missing(reports.missing)},
+            "varying_set": true_or_false("varying_set", varying_set, "Leave it out."),
+            "words": given_words(**words._asdict()),
             **({} if limit is None else _plain_allowance(limit)),
             "promises": [wire.of_promise(one) for one in checked_promises(promises)],
             **({} if change is None else {"change": checked_change(change)}),
@@ -175,7 +164,7 @@ class RemoteStudy(HasPanel):
         other._info()  # raises NotFound
         return other
 
-    def list(self) -> Names:
+    def names(self) -> list[str]:
         """Return the names of all studies that the key may see."""
         pages = self._client.pages("/studies", {"limit": ROWS})
         return [one["name"] for page in pages for one in page]
@@ -214,7 +203,7 @@ class RemoteStudy(HasPanel):
         about_it = facts.Facts(
             policy=brief(about["policy"]),
             summary=self.policy.summary,
-            words=Words(**about["words"]),
+            words=of_plain(Words, about["words"]),
             set_type=about["actions"].get("type"),
             arm_count=len(arms),
             loss_range=about["loss_range"],
@@ -228,7 +217,7 @@ class RemoteStudy(HasPanel):
                 *(play.id, play.key, None, int(play.action.sum())),
                 *(play.expected.total, play.plan),
             )
-            for play in map(self._play, first)
+            for play in map(self._context.play, first)
         ]
         return facts.panel_of(title, where, about_it, arms.head(facts.MOST_ARMS), pending)
 
@@ -254,7 +243,7 @@ class RemoteStudy(HasPanel):
     def name(self) -> str:
         """The name of the study."""
         if self._name is None:
-            raise _which(self.list())
+            raise _which(self.names())
         return self._name
 
     @property
@@ -292,7 +281,7 @@ class RemoteStudy(HasPanel):
     @property
     def words(self) -> Words:
         """The words in which plans and costs are shown."""
-        return Words(**self._info()["words"])
+        return of_plain(Words, self._info()["words"])
 
     @property
     def loss_range(self) -> str:
@@ -335,347 +324,52 @@ class RemoteStudy(HasPanel):
         info = self._info()
         return Head(info["entries"] - 1, bytes.fromhex(info["digest"]))
 
-    # ------------------------------------------------------------ plays
+    # ------------------------------------------------------------ verbs
 
-    def ask(
-        self,
-        actions: ActionSet | None = None,
-        *,
-        key: str | None = None,
-        at_most: Mapping[str, int] | None = None,
-        exclude: Iterable[str] = (),
-        fixed: Mapping[str, int] | None = None,
-        features: Any = None,
-        baseline: Units | None = None,
-        ahead: Sequence[ActionSet] | None = None,
-        time_limit: float | None = None,
-        replace: bool = False,
-        at: When = None,
-    ) -> PendingPlay:
-        """Choose the next play; as ``Study.ask``.
+    def do(self, command: Command[R], key: str | None = None, at: When = None) -> R:
+        """Send a verb that changes the study."""
+        body = command.plain(self._context)
+        if key is not None:
+            body["key"] = checked_key(key)
+        if at is not None:  # otherwise the clock of the service
+            body["at"] = timestamp("at", at)
+        answer = self._client.write(self._path_of(command), body, command.http.method)
+        result: R = command.answer(answer, self._context)
+        return result
 
-        The service has its own time limit, 10 seconds by default.
-        """
-        checked_limit(time_limit)
-        key, replaces = checked_replace(key, replace)
-        given = {"time_limit": time_limit, "replace": replaces or None, **_labels(key, at)}
-        given |= _limited(actions, at_most, exclude, fixed, features)
-        if baseline is not None:
-            given["baseline"] = wire.plain_units("baseline", baseline)
-        if ahead is not None:
-            given["ahead"] = [wire.request_set(one) for one in given_sets(ahead)]
-        return self._play(self._do("ask", given))
+    def read(self, query: Query[R]) -> R:
+        """Send a verb that reads the study."""
+        given, path = query.plain(self._context), self._path_of(query)
+        if query.http.method != "GET":
+            answer = self._client.query(path, given, timeout=TIMEOUTS.get(query.verb))
+        elif query.http.path.startswith(OF_PLAY):
+            answer = self._client.get(path)
+        else:
+            answer = self._client.get_cached(path, given)
+        result: R = query.answer(answer, self._context)
+        return result
 
-    def tell(
-        self,
-        play: AnyPlay,
-        losses: Losses,
-        *,
-        final: bool = True,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from the losses of a play; as ``Study.tell``."""
-        given = {
-            "final": true_or_false("final", final, "Use final=False if more losses follow."),
-            "losses": wire.plain_losses(losses),
-            "missing": _missing(missing),
-        }
-        return wire.to_receipt(self._end("tell", play, given, key, at))
-
-    def close(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> Receipt:
-        """Close a play: learn from the losses reported so far; the rest counts as missing."""
-        return wire.to_receipt(self._end("close", play, {}, key, at))
-
-    def cancel(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
-        """Discard a play that was not carried out: nothing is learned from it."""
-        self._end("cancel", play, {}, key, at)
-
-    def correct(
-        self,
-        play: AnyPlay,
-        losses: Losses,
-        *,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Replace the losses that were told of a play; as ``Study.correct``."""
-        given = {"losses": wire.plain_losses(losses), "missing": _missing(missing)}
-        return wire.to_receipt(self._end("correct", play, given, key, at))
-
-    def retract(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
-        """Withdraw the losses that were told of a play; as ``Study.retract``."""
-        self._end("retract", play, {}, key, at)
-
-    def expire(
-        self, older_than: timedelta | float, *, key: str | None = None, at: When = None
-    ) -> Ids:
-        """Close the plays that are older than this; as ``Study.expire``."""
-        length = duration_seconds("older_than", older_than)
-        ended: Ids = self._do("expire", {"older_than": length, **_labels(key, at)})["plays"]
-        return ended
-
-    # ------------------------------------------------------------ external plans and logged data
-
-    def learn(
-        self,
-        plan: Units,
-        losses: Losses,
-        *,
-        actions: ActionSet | None = None,
-        features: Any = None,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from an external plan; as ``Study.learn``."""
-        given = {
-            "plan": wire.plain_units("plan", plan),
-            "losses": wire.plain_losses(losses),
-            "actions": _plain_day(actions),
-            "features": wire.plain_features(features),
-            "missing": _missing(missing),
-            **_labels(key, at),
-        }
-        return wire.to_receipt(self._do("learn", given))
-
-    def learn_table(
-        self,
-        table: Any,
-        arm: str | Sequence[str] = "arm",
-        round: str = "round",
-        loss: str = "loss",
-        *,
-        skip_bad: bool = False,
-        day_first: bool | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from a table of logged data; as ``Study.learn_table``.
-
-        By default a service accepts a million bytes in one request, about 20,000 rows: send larger
-        tables in parts.
-        """
-        skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
-        _, given = self._table(table, arm, round, loss, day_first)
-        given |= {"skip_bad": skip_bad, **_labels(key, at)}
-        return wire.to_receipt(self._do("learn-table", given))
-
-    def check_table(
-        self,
-        table: Any,
-        arm: str | Sequence[str] = "arm",
-        round: str = "round",
-        loss: str = "loss",
-        *,
-        day_first: bool | None = None,
-    ) -> TableCheck:
-        """Return what ``learn_table`` would learn from a table; as ``Study.check_table``."""
-        file, given = self._table(table, arm, round, loss, day_first)
-        answer = self._client.query(self._path("check-table"), given)
-        return wire.to_table_check(answer, file.format)
-
-    def _table(
-        self,
-        table: Any,
-        arm: str | Sequence[str],
-        round: str,
-        loss: str,
-        day_first: bool | None,
-    ) -> tuple[TableFile, Plain]:
-        """Return a table of logged data, and the body of a request with it."""
-        file, named = table_file(table, arm_columns(arm)), {*arm_columns(arm), round, loss}
-        declared = self.features if any(name not in named for name in file.frame.columns) else None
-        plain = wire.of_logged_table(file, arm, round, loss, declared)
-        return file, plain | {"day_first": checked_day_first(day_first)}
-
-    def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
-        """Keep features of arms; as ``Study.describe``."""
-        self._do("arms", {"features": _plain_table(table), **_labels(key, at)}, "PUT")
-
-    def set_words(
-        self,
-        currency: str | None = None,
-        unit: str | None = None,
-        arm: str | None = None,
-        round: str | None = None,
-        *,
-        key: str | None = None,
-        at: When = None,
-    ) -> None:
-        """Set the words in which plans and costs are shown; as ``Study.set_words``."""
-        words = given_words(currency=currency, unit=unit, arm=arm, round=round)
-        self._do("words", {**words, **_labels(key, at)}, "PUT")
-
-    # ------------------------------------------------------------ comparison with a rule
+    def _path_of(self, command: AnyCommand) -> str:
+        """Return the path of a verb, with its play."""
+        path = command.http.path
+        if path.startswith(OF_PLAY):
+            path = _of_play(vars(command)["play"], path.removeprefix(OF_PLAY))
+        return self._path(path)
 
     @property
-    def compare(self) -> Rule | None:
-        """The rule that plays are compared with; as ``Study.compare``."""
-        return None if self._info()["compare"] is None else self._build("compare", Rule)
+    def _context(self) -> ClientContext:
+        names = (lambda: self.words), (lambda: self.features), (lambda: self.actions.names)
+        return ClientContext(self.why, *names)
 
-    @compare.setter
-    def compare(self, rule: Rule | None) -> None:
-        self.set_compare(rule)
-
-    def set_compare(self, rule: Rule | None, *, key: str | None = None, at: When = None) -> None:
-        """Set the rule that plays are compared with; as ``Study.set_compare``."""
-        plain = None if checked_rule(rule) is None else wire.to_plain("rule", rule)
-        given = _labels(key, at).items()
-        body = {"rule": plain} | {name: one for name, one in given if one is not None}
-        self._client.write(self._path("compare"), body, "PUT")
-
-    def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
-        """Make a promise, which counts the plays from now on; as ``Study.promise``."""
-        (made,) = checked_promises([promise])
-        self._do("promises", {"promise": wire.of_promise(made), **_labels(key, at)})
-
-    def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
-        """End a promise by its name; as ``Study.release``."""
-        self._do("release", {"name": name, **_labels(key, at)})
-
-    def saved(
-        self,
-        against: Any = None,
-        *,
-        since: Moment = None,
-        until: Moment = None,
-        level: float = 0.95,
-        method: str = "model",
-    ) -> Saved:
-        """Return what the plays saved against a rule; as ``Study.saved``."""
-        rest = Question.given(None, since, until, level, method)
-        plain = None if against is None else wire.of_against(against)
-        return self._saved(rest, against=plain, method=method)
-
-    def cost_of_learning(
-        self, *, since: Moment = None, until: Moment = None, level: float = 0.95
-    ) -> Saved:
-        """Return what the plays cost more than the best plans known at the end."""
-        return self._saved(Question.given(None, since, until, level), learning=True)
-
-    def _saved(self, question: Question, **given: Any) -> Saved:
-        ends = {"since": question.period.first, "until": question.period.last}
-        body = given | {
-            name: datetime.fromtimestamp(end, UTC).isoformat()
-            for name, end in ends.items()
-            if isfinite(end)
-        }
-        body["level"] = question.level
-        answer = self._client.query(self._path("saved"), body, timeout=MINUTES)
-        return wire.to_saved(answer)
-
-    # ------------------------------------------------------------ reports that count
-
-    def forget(
-        self,
-        arm: str | None = None,
-        *,
-        before: Round,
-        key: str | None = None,
-        at: When = None,
-    ) -> Remaining:
-        """Forget the losses of an arm that were told before a round; as ``Study.forget``."""
-        given = {"arm": self._arm(arm), "before": _round("before", before)}
-        return Remaining(**self._do("forget", given | _labels(key, at)))
-
-    def keep(
-        self,
-        arm: str | None = None,
-        *,
-        since: Round | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Remaining:
-        """Let all losses of an arm since a round count again; as ``Study.keep``."""
-        given = {"arm": self._arm(arm), "since": None if since is None else _round("since", since)}
-        return Remaining(**self._do("keep", given | _labels(key, at)))
+    def _rule(self) -> Rule | None:
+        return None if self._info()["versus"] is None else self._build("versus", Rule)
 
     # ------------------------------------------------------------ queries
 
-    def pending(self) -> Plays:
+    def pending(self) -> list[PendingPlay]:
         """Return the plays without a final report, oldest first."""
         pages = self._client.pages(self._path("pending"), {"limit": ROWS})
-        return [self._play(play) for page in pages for play in page]
-
-    def arms(self, level: float = 0.95, features: Any = None) -> pd.DataFrame:
-        """Return a table of all arms; as ``Study.arms``."""
-        level = probability("level", level, LEVEL)
-        if features is None:
-            answer = self._client.get_cached(self._path("arms"), {"level": level})
-        else:
-            body = {"level": level, "features": wire.plain_features(features)}
-            answer = self._client.query(self._path("arms"), body)
-        return wire.to_beliefs(answer, wire.ARMS)
-
-    def effects(self, level: float = 0.95, by: str = "feature") -> pd.DataFrame:
-        """Return what the features do to the loss of a unit; as ``Study.effects``."""
-        level, by = probability("level", level, LEVEL), checked_by(by)
-        answer = self._client.get_cached(self._path("effects"), {"level": level, "by": by})
-        return wire.to_beliefs(answer, wire.ARM_EFFECTS if by == "arm" else wire.EFFECTS)
-
-    def best(
-        self,
-        actions: ActionSet | None = None,
-        *,
-        at_most: Mapping[str, int] | None = None,
-        exclude: Iterable[str] = (),
-        fixed: Mapping[str, int] | None = None,
-        features: Any = None,
-    ) -> Plan:
-        """Return the best plan by the current estimates, without exploration or a new play."""
-        body = _limited(actions, at_most, exclude, fixed, features)
-        return wire.to_plan(self._client.query(self._path("best"), body), lambda: self.words)
-
-    def expect(
-        self,
-        plan: Units,
-        *,
-        actions: ActionSet | None = None,
-        at_most: Mapping[str, int] | None = None,
-        exclude: Iterable[str] = (),
-        fixed: Mapping[str, int] | None = None,
-        level: float = 0.95,
-        features: Any = None,
-    ) -> Estimate:
-        """Return the estimated cost of a plan, with an interval; as ``Study.expect``."""
-        body = {
-            "plan": wire.plain_units("plan", plan),
-            "level": probability("level", level, LEVEL),
-            **_limited(actions, at_most, exclude, fixed, features),
-        }
-        return wire.to_estimate(self._client.query(self._path("expect"), body))
-
-    def why(self, play: AnyPlay) -> Why:
-        """Return how a pending play differs from the best plan, and what for; as ``Study.why``."""
-        return wire.to_why(self._client.get(self._path(_of_play(play, "why"))))
-
-    def allowance(self) -> Allowance:
-        """Return how much of the allowance is left; as ``Study.allowance``."""
-        return Allowance(**self._client.get_cached(self._path("allowance")))
-
-    def promises(self) -> pd.DataFrame:
-        """Return how every promise stands; as ``Study.promises``."""
-        return promises_frame(self.promise_reports())
-
-    def promise_reports(self) -> PromiseReports:
-        """Return the rows of ``promises``."""
-        return wire.to_promises(self._client.get_cached(self._path("promises"))["items"])
-
-    def drift(self, level: float = 0.05) -> pd.DataFrame:
-        """Return the changes of arms; as ``Study.drift``."""
-        hint = "Use 0.05 for a 5 % chance of a false alarm over the life of the learner."
-        level = probability("level", level, hint)
-        answer = self._client.get_cached(self._path("drift"), {"level": level})
-        return wire.to_table(answer["items"], wire.DRIFT)
-
-    def _arm(self, arm: Any) -> str | None:
-        if arm is None or isinstance(arm, str):
-            return arm
-        expected = f"a name such as {self.actions.names[0]!r}"
-        raise InvalidInput("arm", expected, repr(arm), "Check the spelling.")
+        return [self._context.play(play) for page in pages for play in page]
 
     # ------------------------------------------------------------ history
 
@@ -753,10 +447,7 @@ class RemoteStudy(HasPanel):
 
         The service runs the replay.
         """
-        found = self._client.query(self._path("verify"), {}, timeout=HOURS)
-        problems, unchecked = tuple(found["problems"]), found.get("unchecked", 0)
-        solvers = None if found.get("solvers") is None else tuple(found["solvers"])
-        return Verified(found["entries"], found["plays"], problems, unchecked, solvers)
+        return of_plain(Verified, self._client.query(self._path("verify"), {}, timeout=HOURS))
 
     def watch(self) -> Iterator[int]:
         """Yield the number of the last entry: immediately, and after every change.
@@ -788,19 +479,6 @@ class RemoteStudy(HasPanel):
             built = wire.builder().build(what, completed(plain), kind)
             self._built[what] = plain, built
         return built
-
-    def _do(self, verb: str, body: Plain, method: str = "POST") -> Any:
-        """Send a verb; arguments that are None are left out."""
-        given = {name: value for name, value in body.items() if value is not None}
-        return self._client.write(self._path(*verb.split("/")), given, method)
-
-    def _end(self, verb: str, play: AnyPlay, given: Plain, key: str | None, at: When) -> Any:
-        """Send a verb of a play."""
-        labels = _labels(key, at)
-        return self._do(_of_play(play, verb), given | labels)
-
-    def _play(self, plain: Plain) -> PendingPlay:
-        return wire.to_play(plain, self.why, lambda: self.words)
 
     def _rows(self, which: str | None = None) -> Iterator[Plain]:
         query = {"limit": ROWS} | ({} if which is None else {which: "true"})
@@ -883,12 +561,12 @@ def found_study(client: ServiceClient, named: str | None, of_key: str | None) ->
     if named is not None:
         study._info()  # raises NotFound
     elif of_key is None:
-        names = study.list()
+        names = study.names()
         study._name = names[0] if len(names) == 1 else None
     return study
 
 
-def _which(names: Names) -> InvalidInput:
+def _which(names: list[str]) -> InvalidInput:
     """Return the error of a verb when the study is not determined."""
     if not names:
         hint = "Create one: create(name, actions, policy)."
@@ -915,11 +593,6 @@ def _of_play(play: AnyPlay, verb: str) -> str:
     return f"plays/{checked_id(play_id(play, lambda key: None))}/{verb}"
 
 
-def _plain_set(actions: Any) -> Any:
-    check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
-    return wire.request_set(actions)
-
-
 def _plain_allowance(limit: AllowanceSettings) -> Plain:
     """Return the settings of an allowance for the service."""
     rule = limit.baseline
@@ -927,49 +600,5 @@ def _plain_allowance(limit: AllowanceSettings) -> Plain:
     return limit._asdict() | {"baseline": plain}
 
 
-def _plain_day(actions: Any) -> Any:
-    return None if actions is None else _plain_set(actions)
-
-
-def _limited(actions: Any, at_most: Any, exclude: Any, fixed: Any, features: Any) -> Plain:
-    """Return the set of this round and its limits; arguments that are None are left out."""
-    body = {
-        "actions": _plain_day(actions),
-        "at_most": None if at_most is None else wire.plain_units_by_arm("at_most", at_most),
-        "exclude": wire.plain_arms("exclude", exclude) or None,
-        "fixed": None if fixed is None else wire.plain_units_by_arm("fixed", fixed),
-        "features": wire.plain_features(features),
-    }
-    return {name: value for name, value in body.items() if value is not None}
-
-
-def _plain_table(table: Any, argument: str = "table") -> Plain:
-    """Return a table of features of arms as plain data: values by feature and arm."""
-    plain = wire.plain_features(table, argument) or {}
-    for name, values in plain.items():
-        if not isinstance(values, dict):
-            hint = "Name the arms: values that hold for all arms are given when you ask."
-            raise InvalidInput(f"{argument}[{name!r}]", "values by arm", repr(values), hint)
-    return plain
-
-
 def _checked(key: Any) -> str | None:
     return None if key is None else checked_key(key)
-
-
-def _missing(given: Any) -> str | None:
-    return None if given is None else checked_missing(given)
-
-
-def _round(argument: str, given: Any) -> int | str:
-    """Return the number of a round, or a time as text."""
-    plain = entry_codec.plain_round(given)
-    if plain is None or (isinstance(plain, int) and plain < 0):
-        hint = "Use the number of a round, for example 12."
-        raise InvalidInput(argument, "a round, or a datetime", repr(given), hint)
-    return plain
-
-
-def _labels(key: Any, at: When) -> Plain:
-    """Return the key of a request, and its time in seconds; None: the clock of the service."""
-    return {"key": _checked(key), "at": None if at is None else timestamp("at", at)}

@@ -72,6 +72,8 @@ class InvalidFields(Exception):
         The body or the query.
     known
         The names of all fields, to suggest one for a name that is misspelt.
+    schema
+        The name of the schema, whose old names ``RENAMED`` has.
     """
 
     def __init__(
@@ -80,9 +82,11 @@ class InvalidFields(Exception):
         errors: Sequence[Mapping[str, Any]],
         content: Any,
         known: Iterable[str] = (),
+        schema: str = "",
     ) -> None:
-        super().__init__(where, errors, content, known)
-        self.where, self.errors, self.content, self.known = where, errors, content, known
+        super().__init__(where, errors, content, known, schema)
+        self.where, self.errors, self.content = where, errors, content
+        self.known, self.schema = known, schema
 
 
 class RequestRefused(Exception):

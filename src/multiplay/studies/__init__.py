@@ -1,6 +1,7 @@
-"""Studies: learners with a journal, durable after every verb."""
+"""Studies: learners with a journal, in memory or durable after every verb."""
 
+from multiplay.studies.learner import Learner
 from multiplay.studies.replica import Verified
 from multiplay.studies.study import Study
 
-__all__ = ["Study", "Verified"]
+__all__ = ["Learner", "Study", "Verified"]

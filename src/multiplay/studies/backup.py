@@ -119,7 +119,7 @@ def import_journal(
     def replayed() -> Iterator[tuple[Record, Labels]]:
         nonlocal replica, corrected
         for entry in counter.count(read_lines(place)):
-            if entry.labels.kind in entry_codec.CORRECTIONS:
+            if entry_codec.changes_past(entry):
                 corrected = entry.number + 1
             if not corrected:
                 with errors_of_line(entry.number + 1):

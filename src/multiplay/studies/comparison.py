@@ -9,32 +9,48 @@ from typing import Any, cast
 import multiplay.actions
 from multiplay._support import deadline
 from multiplay._support.builder import classes_of
+from multiplay._support.hints import Hint, Term
 from multiplay._support.serialization import pack, set_digest
 from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput
-from multiplay.learner.comparison import Past, PlansByKey, PlayedDays, Question, played_days
+from multiplay.learner.comparison import (
+    Asked,
+    Ended,
+    Event,
+    Learned,
+    LearnedTable,
+    Past,
+    PlansByKey,
+    PlayedDays,
+    Question,
+    Told,
+    played_days,
+)
 from multiplay.learner.engine import Engine
-from multiplay.learner.events import Asked, Ended, Event, Learned, LearnedTable, Told
 from multiplay.learner.plays import PendingState, time_of
 from multiplay.learner.reports import ParsedLosses, parse_losses
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
-from multiplay.savings import Saved
-from multiplay.storage import Entry, Head, Journal, Record, Store
+from multiplay.savings import Savings
+from multiplay.storage import Entry, Head, Record, Store
+from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import StoredSet
 from multiplay.studies.replica import Corrections, Replica, corrections
 
 LARGE = 200_000  # plays times arms of a study that is compared in seconds
 MOST_ANSWERS = 50  # that are cached
-CLOSED = b"closed"  # in place of the random numbers, which are not needed
 NOT_REPLACED = Record({}, {})
 CORRECTED = entry_codec.CLOSE, True  # a play that was closed, and then told its losses
+NO_RULE_HINT = Hint(
+    "Use {}.",
+    Term("savings(versus=InProportion()), or set study.versus = InProportion()", "compared"),
+)
 
-_answers: dict[tuple[bytes, bytes], Saved] = {}  # by the digests of the last entry and question
+_answers: dict[tuple[bytes, bytes], Savings] = {}  # by the digests of the last entry and question
 
 
-def rule_in(journal: Journal) -> Rule | None:
+def rule_in(journal: JournalEntries) -> Rule | None:
     """Return the rule that was set last; None if there is none."""
     last = max(
         journal.pairs(entry_codec.COMPARE, ()), key=lambda pair: pair[0].number, default=None
@@ -49,12 +65,12 @@ def checked_rule(rule: Any) -> Rule | None:
         return cast(Rule | None, rule)
     expected = "a rule that the journal can keep"
     hint = "Use InProportion(), PriceList({...}) or FixedPlan({...}); None for no rule."
-    raise InvalidInput("compare", expected, repr(rule), hint)
+    raise InvalidInput("versus", expected, repr(rule), hint)
 
 
 def answered(
     store: Store, name: str, head: Head, given: tuple[Any, Any], past: Past, question: Question
-) -> Saved:
+) -> Savings:
     """Return the answer to a question about a study, from a cache if it was asked before.
 
     The journal is read with a separate connection, up to its entry ``head``; ``given`` are the set
@@ -75,14 +91,14 @@ def answered(
 
 def _digest(question: Question) -> bytes:
     """Return a digest of a question; b"" if its rule or policy is user-defined."""
-    against, *rest = question
-    if isinstance(against, PlansByKey):
-        return set_digest([against.by_key, repr(rest)], {})
-    if against is None:
+    versus, *rest = question
+    if isinstance(versus, PlansByKey):
+        return set_digest([versus.by_key, repr(rest)], {})
+    if versus is None:
         return set_digest(repr(rest), {})
-    if not type(against).__module__.startswith("multiplay."):
+    if not type(versus).__module__.startswith("multiplay."):
         return b""
-    plain, arrays = pack(against, "against")
+    plain, arrays = pack(versus, "versus")
     return set_digest([plain, repr(rest)], arrays)
 
 
@@ -92,31 +108,38 @@ def saved_text(study: Any) -> str:
     The study is here, or of a service. It takes a time that grows with the history, seconds for a
     long one; a study with ``LARGE`` plays times arms is not compared.
     """
-    rule = study.compare
+    rule = study.versus
     if rule is None:
         return ""
     about = f"saved against {rule.text}:"
     if study.asked * len(study.known_arms) > LARGE:
         return f"{about} not computed here, because the study is large"
     try:
-        return str(study.saved(rule))
+        return str(study.savings(rule))
     except InvalidInput as refused:
         reason = f"{refused.argument}: expected {refused.expected}, got {refused.got}"
         return f"{about} not known ({reason})"
 
 
 def read_days(
-    journal: Journal, end: int, actions: ActionSet | None = None, policy: Policy | None = None
+    journal: JournalEntries,
+    end: int,
+    actions: ActionSet | None = None,
+    policy: Policy | None = None,
 ) -> PlayedDays:
     """Return the played days of the entries before number ``end``; nothing is replayed.
 
     Losses are as they were corrected. Plays that were told before a learner was imported are left
     out: its file has no reports. User-defined sets and policies are passed again.
     """
-    first = next(journal.entries())
-    base = Replica.from_first_entry(first, actions, policy).engine
-    events = _Reader(base).events(journal, first, end)
-    return played_days(events, base.state.ranges, base.pending)
+    first = Replica.from_first_entry(next(journal.entries()), actions, policy)
+    return days_since(journal, first, end)
+
+
+def days_since(journal: JournalEntries, first: Replica, end: int) -> PlayedDays:
+    """Return the played days of the entries after a state, and before number ``end``."""
+    events = _Reader(first.engine).events(journal, first.number + 1, end)
+    return played_days(events, first.engine.state.ranges, first.engine.pending)
 
 
 class _Reader:
@@ -126,10 +149,10 @@ class _Reader:
         self._state, self._sets = engine.state, dict[bytes, RoundSet]()
         self._played = {id: play.round_set for id, play in engine.pending.items()}
 
-    def events(self, journal: Journal, first: Entry, end: int) -> Iterator[Event]:
+    def events(self, journal: JournalEntries, start: int, end: int) -> Iterator[Event]:
         """Yield plays, reports and external losses, without those that were retracted."""
         replaced = Corrections.of(corrections(journal, end)).replaced
-        for entry in journal.entries(first.number + 1, first.digest):
+        for entry in journal.entries(start):
             if entry.number >= end:
                 return
             if entry.record.header.get("imported"):
@@ -149,9 +172,9 @@ class _Reader:
         elif kind in (entry_codec.TELL, entry_codec.PART) or (kind, bool(new.header)) == CORRECTED:
             losses = {**record.header, **new.header}["losses"]
             final = kind != entry_codec.PART
-            yield Told(id, self._parsed(losses, self._played[id]), final, True, when, b"")
+            yield Told(id, self._parsed(losses, self._played[id]), final, when)
         elif kind == entry_codec.CLOSE:
-            yield Ended(id, when, CLOSED)
+            yield Ended(id, when)
         elif kind == entry_codec.CANCEL:
             yield Ended(id)
         elif kind == entry_codec.LEARN:
@@ -159,9 +182,9 @@ class _Reader:
             action = entry_codec.action_of_plan(header["plan"], round_set.given.names)
             parsed = self._parsed(header["losses"], round_set)
             when = time_of(entry_codec.shown_key(entry.labels), when)
-            yield Learned(round_set, action, parsed, True, when, b"")
+            yield Learned(round_set, action, parsed, when)
         elif kind == entry_codec.TABLE:
-            yield LearnedTable(entry_codec.logged_data_of(record), {}, b"")
+            yield LearnedTable(entry_codec.logged_data_of(record))
 
     def _asked(self, entry: Entry) -> PendingState:
         labels, round_set = entry.labels, self._round_set(entry.record)

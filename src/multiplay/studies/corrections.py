@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from multiplay._support.hints import Hint, Verb
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner.engine import Losses, is_key
-from multiplay.learner.plays import CANCELLED, AnyPlay, PendingState
+from multiplay.learner.plays import (
+    CANCELLED,
+    CARRIED_OUT_HINT,
+    NOT_TOLD_HINT,
+    AnyPlay,
+    PendingState,
+)
 from multiplay.learner.reports import ParsedLosses
 from multiplay.policies import Play
-from multiplay.storage import Entry, Journal, Labels, Record
+from multiplay.storage import Entry, Labels, Record
+from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec, play_history
 from multiplay.studies.entry_codec import LEARN, OF, PART, PARTS, REPORTS, RETRACT, TABLE
 from multiplay.studies.replica import Replica, corrections
@@ -20,17 +28,17 @@ class Target(NamedTuple):
 
     Attributes
     ----------
-    journal : Journal
+    journal : JournalEntries
         The journal.
     about : list of Entry
         Its entries in order: those of the play, or the external plan and its corrections.
     """
 
-    journal: Journal
+    journal: JournalEntries
     about: list[Entry]
 
     @classmethod
-    def of(cls, journal: Journal, play: AnyPlay) -> Target:
+    def of(cls, journal: JournalEntries, play: AnyPlay) -> Target:
         """Return the play of an id or a key, or the external plan or table of a key."""
         if isinstance(play, str) and is_key(play):
             external = play_history.keyed(journal, (LEARN, TABLE), play)
@@ -55,17 +63,15 @@ class Target(NamedTuple):
         """Return the entry of the report that counts; raise ``Conflict`` if there is none."""
         if self.id is None:
             if self.about[-1].labels.kind == RETRACT:
-                raise self._conflict(
-                    "which was retracted", "Use learn(plan, losses) with a new key."
-                )
+                hint: str = Hint("Use {} with a new key.", Verb("learn", "plan, losses"))
+                raise self._conflict("which was retracted", hint)
             return self.about[0]
         end = play_history.pair_of(self.about)[1]
         status = play_history.status_of(end)
         if status == CANCELLED:
-            hint = "Use learn(plan, losses) if the plan was carried out."
-            raise self._conflict("which was cancelled", hint)
+            raise self._conflict("which was cancelled", CARRIED_OUT_HINT)
         if end is None or end.labels.kind == RETRACT:
-            raise self._conflict("which is pending", "Use tell(play, losses).")
+            raise self._conflict("which is pending", NOT_TOLD_HINT)
         report: Entry = next(e for e in reversed(self.about) if e.labels.kind in REPORTS)
         if report.record.header.get("imported"):
             hint = "Reports from before an import cannot be changed."
@@ -129,10 +135,8 @@ class Target(NamedTuple):
     def _imported(self, replica: Replica) -> PendingState:
         """Return a play that was pending when the study was imported."""
         self.report()  # raises if it was told before
-        state = replica.engine.state
-        first = Replica.from_first_entry(next(self.journal.entries()), state.actions, state.policy)
         assert self.id is not None
-        return first.engine.pending[self.id]
+        return replica.beginning(self.journal).engine.pending[self.id]
 
     def is_told(self, losses: Any) -> bool:
         """Return whether the report that counts has these losses, as one report."""
@@ -155,7 +159,7 @@ class Target(NamedTuple):
         return Conflict("play", "a play that was told", f"{self.name}, {what}", hint)
 
 
-def _is_carried_out(journal: Journal, key: str) -> bool:
+def _is_carried_out(journal: JournalEntries, key: str) -> bool:
     """Return whether there is a play with this key that was not cancelled."""
     id = play_history.id_of(journal, key)
     return id is not None and play_history.status(journal, id) != CANCELLED

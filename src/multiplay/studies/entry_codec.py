@@ -27,6 +27,7 @@ from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import stored_names
 from multiplay.actions.milp import solver_version
 from multiplay.beliefs.restart import Restart
+from multiplay.constraints.promise import Promise, promise_of
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
@@ -41,7 +42,6 @@ from multiplay.learner.plays import (
     CANCELLED,
     TOLD,
     Estimate,
-    PendingPlay,
     PendingState,
     Receipt,
     Remaining,
@@ -52,7 +52,6 @@ from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.snapshot import builder_of
 from multiplay.learner.switching import changed_units
 from multiplay.policies import Play
-from multiplay.promises.promise import Promise, promise_of
 from multiplay.storage import Entry, Labels, Record
 from multiplay.types import Arrays, IntArray
 from multiplay.version import __version__
@@ -64,14 +63,9 @@ FORGET, KEEP, DESCRIBE, WORDS, COMPARE = "forget", "keep", "describe", "words", 
 CORRECT, RETRACT, PROMISE, RELEASE = "correct", "retract", "promise", "release"
 CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
+HIDDEN = "hidden"  # in such an entry: the number of the first entry whose reports count
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
-KINDS: dict[str, tuple[str, ...]] = {
-    **{one: (one,) for one in (ASK, CLOSE, CANCEL, EXPIRE, LEARN, TABLE, DESCRIBE)},
-    **{one: (one,) for one in (*RESTARTS, *CORRECTIONS, PROMISE, RELEASE)},
-    TELL: (TELL, PART),
-    "set_words": (WORDS,),
-    "set_compare": (COMPARE,),
-}
+KINDS: dict[str, tuple[str, ...]] = {}  # of the entries of each verb; commands add theirs
 OUTCOMES, TIMES = ("arm", "round", "loss"), "times"  # arrays of logged data
 REPORTS = (TELL, CLOSE)  # after these, the policy has learned from a play
 ENDS = (*REPORTS, CANCEL, *CORRECTIONS)  # the last of these determines the status of a play
@@ -95,6 +89,7 @@ SOLVER = "solver"  # in the first entry: the version of the solver of the set
 BEST = "best"  # in an entry of a play: the expected cost of the best plan then
 REPLACES = "replaces"  # in an entry of a play: the pending play that it cancelled
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
+AS_REQUESTED = "requested"  # in an entry of a play of an older file: what it was asked for
 PAST = "past"  # in an entry of a promise: the sets of earlier plays
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
@@ -197,8 +192,15 @@ class StoredFeatures(NamedTuple):
         found = round_set.features
         if found is None or declared is None:
             return NO_FEATURES
-        names, today, arrays = round_set.actions.names, dict(found.today), {}
-        for name, given in found.today.items():
+        return cls.of_values(found.today, found.scales, round_set.actions.names, declared)
+
+    @classmethod
+    def of_values(
+        cls, values: Values, scales: Scales, names: Sequence[str], declared: Features
+    ) -> StoredFeatures:
+        """Return the stored form of values, and of the scales that they determined."""
+        today, arrays = dict(values), dict[str, Any]()
+        for name, given in values.items():
             if isinstance(given, dict) and len(given) > FEW_ARMS:
                 column, codes = declared.columns[name], np.full(len(names), np.nan)
                 for i, arm in enumerate(names):
@@ -207,7 +209,7 @@ class StoredFeatures(NamedTuple):
                         codes[i] = OTHER if value is None else column.code(name, value)
                 today[name] = {ALL: given[ALL]} if ALL in given else {}
                 arrays[name] = codes
-        header = {"features": today} | scales_field(found.scales)
+        header = {"features": today} | scales_field(scales)
         return cls(header, with_prefix(FEATURE, arrays))
 
     @classmethod
@@ -257,7 +259,9 @@ class StoredAhead(NamedTuple):
     @classmethod
     def of(cls, ahead: Sequence[ActionSet], engine: Engine) -> StoredAhead:
         """Return the stored form of sets, before the play is chosen."""
-        book, known = engine.promises, _sets_known(engine) if ahead else {}
+        if not ahead:
+            return NO_SETS
+        book, known = engine.promises, _sets_known(engine)
         digests, sets = [book.digest(one).hex() for one in ahead], dict[str, Any]()
         arrays: Arrays = {}
         for digest, one in zip(digests, ahead, strict=True):
@@ -365,15 +369,20 @@ def plan_request(record: Record, has_rule: bool) -> PlanRequest | None:
 
     ``has_rule``: the plan of the baseline is that of a rule, and was not given.
     """
+    if AS_REQUESTED in record.header:
+        *rest, ahead = record.header[AS_REQUESTED]
+        return PlanRequest(*rest)._replace(ahead=tuple(ahead))
     if record.header.get("imported"):
         return None
     stored, features = StoredSet.of_record(record), StoredFeatures.of_record(record)
     plain = None if stored.plain is None else completed(stored.plain)
-    values = [features.header["features"]] if features.header.get("features") else []
+    values = features.header.get("features")
+    if features.arrays:
+        values = [values, set_digest(None, features.arrays).hex()]
     return PlanRequest.of(
         "" if plain is None else set_digest(plain, stored.arrays).hex(),
         stored.limits,
-        values + ([set_digest(None, features.arrays).hex()] if features.arrays else []),
+        values,
         None if has_rule else record.header.get(BASELINE),
         record.header.get(AHEAD, ()),
     )
@@ -429,13 +438,7 @@ def request_keys(verb: str, id: str) -> list[tuple[str, str]]:
 
 def result_record(verb: str, request: Request, result: Any) -> Record:
     """Return the entry for the result of a request that has no entry of its own."""
-    answer = result
-    if isinstance(result, Receipt | Remaining):
-        answer = result._asdict()
-    elif isinstance(result, PendingPlay):
-        answer = {"play": result.id, EXPECTED: estimate_fields(result.expected)}
-        answer |= {"repeated": True} if result.repeated else {}
-    return requested(Record({"verb": verb, "result": answer}, {}), request)
+    return requested(Record({"verb": verb, "result": result}, {}), request)
 
 
 def estimate_fields(estimate: Estimate) -> list[float | None]:
@@ -580,18 +583,28 @@ def same_logged_data(record: Record, logged: LoggedData) -> bool:
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
 
 
-def restart_record(kind: str, arm: str | None, given: Round | None, restart: Restart) -> Record:
+def restart_record(
+    kind: str, arm: str | None, given: Round | None, restart: Restart, hidden: int | None = None
+) -> Record:
     """Return the entry of reports that are forgotten or kept.
 
-    It holds the sums of the reports that count, so that replaying does not read earlier entries.
+    It holds the sums of the reports that count, so that replaying does not read earlier entries;
+    the state of a policy that needs more follows from a replay in which the reports of the arm
+    before entry ``hidden`` are hidden.
     """
     header = {
         "arm": arm,
         RESTARTS[kind]: restart.since,
         "given": plain_round(given),
         "units": restart.units,
+        **({} if hidden is None else {HIDDEN: hidden}),
     }
     return Record(header, restart.arrays())
+
+
+def changes_past(entry: Entry) -> bool:
+    """Return whether an entry changes what was learned before: the journal is replayed."""
+    return entry.labels.kind in CORRECTIONS or HIDDEN in entry.record.header
 
 
 def plain_round(given: Round | None) -> int | str | None:
@@ -653,6 +666,11 @@ def rule_of(record: Record) -> Rule | None:
 def outcome_of(outcome: PlayOutcome) -> dict[str, Any]:
     """Return the fields of an outcome."""
     return {"realised": number_or_none(outcome.realised)}
+
+
+def close_record(told: Receipt, outcome: PlayOutcome) -> Record:
+    """Return the entry of a play that was closed."""
+    return Record(receipt_fields(told) | outcome_of(outcome), {})
 
 
 def receipt_fields(told: Receipt) -> dict[str, Any]:
@@ -730,12 +748,13 @@ def used_before(known: Entry, what: str) -> Conflict:
     )
 
 
-def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, str]) -> Record:
-    """Return the first entry of a new study, with the words that were given."""
+def create_record(engine: Engine, seed: int, varying_set: bool) -> Record:
+    """Return the first entry of a new study."""
     state = engine.state
     (actions, of_actions), (policy, of_policy) = (
         pack(thing, name) for thing, name in ((state.actions, "actions"), (state.policy, "policy"))
     )
+    words = engine.given_words
     header = {
         "format": FORMAT,
         "multiplay": __version__,
@@ -743,10 +762,10 @@ def create_record(engine: Engine, seed: int, changing: bool, words: dict[str, st
         snapshot.VERSION: snapshot.FORMAT,
         "actions": actions,
         "policy": policy,
-        "ranges": {state.ranges.argument: state.ranges.by_name},
+        "ranges": {state.ranges.noun: state.ranges.by_name},
         "outside": state.ranges.outside,
         "missing": engine.missing,
-        "changing": changing,
+        "changing": varying_set,
         "seed": seed,
         **({"words": words} if words else {}),
     }

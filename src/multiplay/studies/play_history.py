@@ -16,9 +16,19 @@ from multiplay._support.serialization import number_or_nan
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import Losses, is_key, play_error, told_again
 from multiplay.learner.play_log import STATUS, external_line, external_table, plays_table
-from multiplay.learner.plays import CANCELLED, NEVER, PENDING, TOLD, AnyPlay, Receipt, play_id
+from multiplay.learner.plays import (
+    CANCELLED,
+    FROM_ASK_HINT,
+    NEVER,
+    PENDING,
+    TOLD,
+    AnyPlay,
+    Receipt,
+    play_id,
+)
 from multiplay.learner.reports import is_among, parse_losses
-from multiplay.storage import Entry, Journal, Record
+from multiplay.storage import Entry, Record
+from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import (
     ASK,
@@ -93,7 +103,7 @@ class PlayedPlan(NamedTuple):
                 yield arm, units, units, told
 
 
-def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
+def play_tables(journal: JournalEntries, chunk: int, start: int = 0) -> Iterator[pd.DataFrame]:
     """Yield tables of all plays of ``chunk`` rows each; one empty table if there are no plays.
 
     ``start`` is the number of the first entry that is read.
@@ -105,7 +115,7 @@ def play_tables(journal: Journal, chunk: int, start: int = 0) -> Iterator[pd.Dat
         yield part
 
 
-def ended_plays(journal: Journal, start: int = 0) -> Iterator[tuple[Entry, Entry | None]]:
+def ended_plays(journal: JournalEntries, start: int = 0) -> Iterator[tuple[Entry, Entry | None]]:
     """Yield the entry of each play, with the one that ended it.
 
     That may be the play that replaced it, which has the next use of its key.
@@ -117,20 +127,20 @@ def ended_plays(journal: Journal, start: int = 0) -> Iterator[tuple[Entry, Entry
             yield asked, after.get(asked.number, end)
 
 
-def replacements(journal: Journal, pending: Iterable[Entry]) -> dict[int, Entry]:
+def replacements(journal: JournalEntries, pending: Iterable[Entry]) -> dict[int, Entry]:
     """Return the plays that replaced plays without an end, by the number of the entry of each."""
     keys = {key: one.number for one in pending if (key := entry_codec.next_key(one.labels))}
     found = journal.find_all([(ASK, key) for key in keys]) if keys else []
     return {keys[entry.labels.key or ""]: entry for entry in found}
 
 
-def keyed(journal: Journal, kinds: Iterable[str], key: str) -> Entry | None:
+def keyed(journal: JournalEntries, kinds: Iterable[str], key: str) -> Entry | None:
     """Return the entry of one of these kinds with a key, in any spelling of a date; or None."""
     wanted = [(kind, name) for name in day_names(key) for kind in kinds]
     return next(iter(journal.find_all(wanted)), None)
 
 
-def last_asked(journal: Journal, key: str) -> Entry | None:
+def last_asked(journal: JournalEntries, key: str) -> Entry | None:
     """Return the entry of the last play with a key; None if there is none."""
     names, times = [*day_names(key), entry_codec.key_again(key)], 1
     last: Entry | None = None
@@ -144,7 +154,7 @@ def last_asked(journal: Journal, key: str) -> Entry | None:
 
 
 def played_plans(
-    journal: Journal, start: int = 0, chunk: int = CHUNK
+    journal: JournalEntries, start: int = 0, chunk: int = CHUNK
 ) -> Iterator[tuple[int, PlayedPlan]]:
     """Yield all plays with their plans and losses, in order, each after the number of its entry.
 
@@ -155,14 +165,14 @@ def played_plans(
     return merge(external, _own_plans(journal, start, chunk), key=lambda one: one[0])
 
 
-def _own_plans(journal: Journal, start: int, chunk: int) -> Iterator[tuple[int, PlayedPlan]]:
+def _own_plans(journal: JournalEntries, start: int, chunk: int) -> Iterator[tuple[int, PlayedPlan]]:
     pairs = ended_plays(journal, start)
     while batch := [*islice(pairs, chunk)]:
         for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
             yield asked.number, _played_plan(journal, row, asked, end)
 
 
-def play_with_plan(journal: Journal, about: Sequence[Entry]) -> PlayedPlan:
+def play_with_plan(journal: JournalEntries, about: Sequence[Entry]) -> PlayedPlan:
     """Return a play with its plan and losses; ``about`` has all its entries."""
     pair = pair_of(about)
     (row,) = rows_of(table_of([pair]))
@@ -170,7 +180,7 @@ def play_with_plan(journal: Journal, about: Sequence[Entry]) -> PlayedPlan:
 
 
 def _played_plan(
-    journal: Journal, row: dict[str, Any], asked: Entry, end: Entry | None
+    journal: JournalEntries, row: dict[str, Any], asked: Entry, end: Entry | None
 ) -> PlayedPlan:
     header = asked.record.header
     plan, prices = header["plan"] or {}, header.get(entry_codec.PRICES, {})
@@ -187,7 +197,7 @@ def _played_plan(
     return played._replace(losses=joined_losses(plan, told))
 
 
-def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
+def external_days(journal: JournalEntries, start: int = 0) -> pd.DataFrame:
     """Return external plans and imported days, in order of time, in the columns of plays.
 
     Their id is 0. What was retracted is left out, and corrected losses are as they were corrected.
@@ -206,7 +216,7 @@ def external_days(journal: Journal, start: int = 0) -> pd.DataFrame:
     return external_table(lines, keys)
 
 
-def _corrected_plans(journal: Journal) -> dict[int, Entry]:
+def _corrected_plans(journal: JournalEntries) -> dict[int, Entry]:
     """Return the last correction of each external plan or table, by the number of its entry."""
     return {
         entry.record.header[entry_codec.OF]: entry
@@ -215,7 +225,7 @@ def _corrected_plans(journal: Journal) -> dict[int, Entry]:
     }
 
 
-def _external_plans(journal: Journal, start: int) -> list[tuple[int, PlayedPlan]]:
+def _external_plans(journal: JournalEntries, start: int) -> list[tuple[int, PlayedPlan]]:
     """Return the external plans that were not retracted, each after the number of its entry."""
     entries = [entry for entry, _ in journal.pairs(LEARN, (), start)]
     changed = _corrected_plans(journal) if entries else {}
@@ -242,14 +252,14 @@ def _plan_line(entry: Entry, last: Entry) -> tuple[float, ...]:
     return external_line(entry.labels.at, sum(plan.values()), said["seen"], total)
 
 
-def external_tables(journal: Journal, chunk: int) -> Iterator[pd.DataFrame]:
+def external_tables(journal: JournalEntries, chunk: int) -> Iterator[pd.DataFrame]:
     """Yield ``external_days`` in tables of ``chunk`` rows; none if there are no such days."""
     table = external_days(journal)
     for first in range(0, len(table), chunk):
         yield table[first : first + chunk].reset_index(drop=True)
 
 
-def _lines_of_table(journal: Journal, entry: Entry) -> list[tuple[float, ...]]:
+def _lines_of_table(journal: JournalEntries, entry: Entry) -> list[tuple[float, ...]]:
     """Return the numbers of each day of an imported table, from a cache: its arrays are large."""
     found = _tables.get(entry.digest)
     if found is None:
@@ -309,7 +319,7 @@ def joined_losses(plan: dict[str, int], reports: Iterable[Any]) -> LossesByArm:
     return joined
 
 
-def table_page(journal: Journal, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
+def table_page(journal: JournalEntries, start: int, rows: int) -> tuple[pd.DataFrame, int | None]:
     """Return a table of ``rows`` plays from an entry on, and the first entry of the next table."""
     pairs = ended_plays(journal, start)
     table = table_of(islice(pairs, rows))
@@ -334,7 +344,7 @@ def table_of(pairs: Iterable[tuple[Entry, Entry | None]]) -> pd.DataFrame:
     return plays_table(ids, keys, np.array(lines, dtype=float))
 
 
-def about(journal: Journal, play: AnyPlay) -> list[Entry]:
+def about(journal: JournalEntries, play: AnyPlay) -> list[Entry]:
     """Return all entries of a play; raise ``NotFound`` if there is no such play.
 
     The last one may be that of the play that replaced it.
@@ -348,7 +358,7 @@ def about(journal: Journal, play: AnyPlay) -> list[Entry]:
     return found
 
 
-def id_of(journal: Journal, key: str) -> int | None:
+def id_of(journal: JournalEntries, key: str) -> int | None:
     """Return the id of the play with a key; None if there is none."""
     asked = last_asked(journal, key) if is_key(key) else None
     return None if asked is None else asked.labels.play
@@ -362,7 +372,7 @@ def checked_id(id: object) -> int:
 
 
 def _unknown(id: object) -> InvalidInput:
-    return play_error(id, "", "Use the id or the key of a play from ask().")
+    return play_error(id, "", FROM_ASK_HINT)
 
 
 def pair_of(about: Sequence[Entry]) -> tuple[Entry, Entry | None]:
@@ -402,7 +412,7 @@ def status_of(end: Entry | None) -> str:
     return CANCELLED if end.labels.kind in (CANCEL, ASK) else TOLD
 
 
-def status(journal: Journal, id: int) -> str:
+def status(journal: JournalEntries, id: int) -> str:
     """Return the status of the play of an id."""
     return status_of(pair_of(about(journal, id))[1])
 
@@ -456,14 +466,18 @@ def told_before(
             )
         return entry_codec.repeated_receipt(known, request)
     end = next(entry for entry in reversed(about) if entry.labels.kind in (*ENDS, ASK))
-    retracted = [place for place, entry in enumerate(about) if entry.labels.kind == RETRACT]
-    counting = about[retracted[-1] if retracted else 0 :]  # what was retracted was not told
-    with_digests = [entry.record.header for entry in counting if "digests" in entry.record.header]
-    digests = bytes.fromhex(with_digests[-1]["digests"]) if with_digests else b""
-    repeated = is_among(parsed.digest(None), digests)
+    repeated = is_among(parsed.digest(None), bytes.fromhex(digests_of(about)))
     came = end.record.header
     numbers = asked.header["units"], came.get("seen", 0), came.get("clipped", 0)
     return told_again(id, status_of(end), repeated, *numbers)
+
+
+def digests_of(about: Sequence[Entry]) -> str:
+    """Return the digests of the reports of a play that were not retracted."""
+    retracted = [place for place, entry in enumerate(about) if entry.labels.kind == RETRACT]
+    counting = about[retracted[-1] if retracted else 0 :]  # what was retracted was not told
+    found = [entry.record.header.get("digests", "") for entry in counting]
+    return next((digests for digests in reversed(found) if digests), "")
 
 
 def _names(replica: Replica, asked: Record) -> tuple[Sequence[str], Collection[str]]:

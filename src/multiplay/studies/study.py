@@ -2,59 +2,55 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from datetime import timedelta
 from itertools import chain
 from os import PathLike
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
 from multiplay._support.atomic_files import as_path
-from multiplay._support.checks import is_integer, true_or_false
-from multiplay._support.deadline import checked_limit
+from multiplay._support.checks import true_or_false
 from multiplay._support.html import HasPanel, Panel
-from multiplay._support.serialization import number_or_nan
-from multiplay._support.words import given_words
+from multiplay._support.words import USUAL_WORDS, Words
 from multiplay.actions import ActionSet, Rule, Transport
+from multiplay.beliefs.restart import ReportLog
+from multiplay.constraints.promise import Promise
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
-from multiplay.learner import snapshot
 from multiplay.learner.allowance import SURE, AllowanceCurve, AllowanceSettings
-from multiplay.learner.comparison import NO_DAYS, Against, Question
-from multiplay.learner.engine import Engine, Losses, Range, Round, Units, checked_key
+from multiplay.learner.comparison import NO_DAYS, Question, Versus
+from multiplay.learner.engine import Engine, Range, checked_key
 from multiplay.learner.facts import learner_panel
-from multiplay.learner.learner import When
-from multiplay.learner.plan_request import PlanRequest, checked_replace
 from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import (
     CANCELLED,
-    AnyPlay,
-    Estimate,
-    PendingPlay,
-    Receipt,
-    Remaining,
-    duration_seconds,
+    When,
     timestamp,
 )
-from multiplay.learner.promises import MOST_PAST, checked_promises, given_sets
-from multiplay.learner.reports import parse_losses
-from multiplay.learner.round_set import NO_LIMITS
+from multiplay.learner.promises import checked_promises
+from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
-from multiplay.promises.promise import Promise
 from multiplay.random import Streams, seed_or_random
-from multiplay.savings import Saved
+from multiplay.savings import Savings
 from multiplay.storage import Damaged, Entry, Head, Labels, Record, Store
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import store_at
-from multiplay.studies import backup, comparison, entry_codec, export, play_history
-from multiplay.studies.comparison import checked_rule
-from multiplay.studies.corrections import Target
-from multiplay.studies.entry_codec import Request, StoredAhead, StoredSet
+from multiplay.studies import (
+    backup,
+    comparison,
+    entry_codec,
+    export,
+    learner_files,
+    play_history,
+)
+from multiplay.studies.commands.base import COMMANDS, Command
+from multiplay.studies.entry_codec import Request
 from multiplay.studies.replica import (
     NO_NUMBERS,
+    Made,
     Replica,
     Verified,
     rehearse,
@@ -62,24 +58,19 @@ from multiplay.studies.replica import (
     verify,
 )
 from multiplay.studies.synced import SyncedState, forget
+from multiplay.studies.turn import Turn
+from multiplay.studies.verbs import LocalVerbs, StudyVerbs
 from multiplay.types import FloatArray
 
 PLACE = "sqlite:///multiplay.db"
-MOST_READ = 200  # entries, to find the sets of the last plays
 
-SILENT = (entry_codec.CANCEL, entry_codec.DESCRIBE, entry_codec.RETRACT)
-PROMISED = (entry_codec.PROMISE, entry_codec.RELEASE)
-NO_RESULTS = (*SILENT, *PROMISED, entry_codec.WORDS, entry_codec.COMPARE)  # kinds of entries
-NO_RECEIPTS = (*SILENT, *PROMISED, entry_codec.EXPIRE, "set_words", "set_compare")  # verbs
-
+R = TypeVar("R")
 T = TypeVar("T")
 
 Place = Store | str | PathLike[str]
-Ids: TypeAlias = list[int]  # a study has a method that is called list
-Names: TypeAlias = list[str]
 
 
-class Study(SyncedState, HasPanel):
+class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
     """A learner with a journal in a store: every verb is durable when it returns.
 
     ``Study.create`` creates a study, ``Study.open`` opens it again. The verbs are those of
@@ -94,7 +85,7 @@ class Study(SyncedState, HasPanel):
     --------
     >>> from multiplay import Study, Transport
     >>> plans = Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    >>> study = Study.create("lanes", plans, losses=(0, 250), store="memory://truck")
+    >>> study = Study.create("lanes", plans, loss_range=(0, 250), store="memory://truck")
     >>> play = study.ask(key="Monday")
     >>> same = Study.open("lanes", store="memory://truck").ask(key="Monday")
     >>> same.plan == play.plan
@@ -118,23 +109,18 @@ class Study(SyncedState, HasPanel):
         policy: Policy | None = None,
         *,
         seed: int | None = 0,
-        losses: Range | None = None,
-        rewards: Range | None = None,
-        outside: str = "refuse",
-        missing: str = "refuse",
-        changing: bool = False,
+        loss_range: Range | None = None,
+        reports: Reports = REFUSED,
+        varying_set: bool = False,
         features: Features | None = None,
-        arms: Any = None,
-        currency: str | None = None,
-        unit: str | None = None,
-        arm: str | None = None,
-        round: str | None = None,
+        arm_features: Any = None,
         baseline: Rule | str | None = None,
         allowance: float | None = None,
         sure: float = SURE,
         per: str | None = None,
         promises: Sequence[Promise] | None = None,
         change: float | None = None,
+        words: Words = USUAL_WORDS,
         store: Place = PLACE,
         key: str | None = None,
         by: str | None = None,
@@ -145,10 +131,8 @@ class Study(SyncedState, HasPanel):
         ----------
         name
             The name of the study; it must be new.
-        actions, policy, seed, losses, rewards, outside, missing, changing, features, arms
+        actions, policy, seed, loss_range, reports, varying_set, features, arm_features, words
             As in ``Learner``. The random numbers of round t come from (seed, t).
-        currency, unit, arm, round
-            The words in which plans and costs are shown; as in ``Learner``.
         baseline, allowance, sure, per
             What plans may cost more than those of a rule; as in ``Learner``.
         promises
@@ -163,15 +147,22 @@ class Study(SyncedState, HasPanel):
         by
             The author of the entries that are written.
         """
-        drawn, made_of = seed_or_random(seed), (losses, rewards, outside, missing, changing)
-        limit = AllowanceSettings.given(baseline, allowance, sure, per)
-        rest, own = (features, arms, limit), checked_promises(promises)
-        numbers = Streams(NO_NUMBERS)
+        drawn = seed_or_random(seed)
         engine = Engine.create(
-            actions, policy, numbers, *made_of, *rest, promises=own, change=change
+            actions,
+            policy,
+            Streams(NO_NUMBERS),
+            loss_range=loss_range,
+            reports=reports,
+            varying_set=varying_set,
+            features=features,
+            arm_features=arm_features,
+            allowance=AllowanceSettings.given(baseline, allowance, sure, per),
+            promises=checked_promises(promises),
+            change=change,
+            words=words,
         )
-        words = engine.set_words(currency=currency, unit=unit, arm=arm, round=round)
-        record = entry_codec.create_record(engine, drawn, changing, words)
+        record = entry_codec.create_record(engine, drawn, varying_set)
         record = entry_codec.signed(record, by)
         known = None if key is None else checked_key(key)
         labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
@@ -211,7 +202,7 @@ class Study(SyncedState, HasPanel):
             raise
 
     @classmethod
-    def list(cls, *, store: Place = PLACE) -> Names:
+    def names(cls, *, store: Place = PLACE) -> list[str]:
         """Return the names of all studies of a store."""
         return store_at(store).names()
 
@@ -234,7 +225,7 @@ class Study(SyncedState, HasPanel):
         >>> from multiplay import Study, Transport
         >>> study = Study.create("lanes", Transport([1], [1]), store="memory://renamed")
         >>> Study.rename("lanes", "lanes of Lyon", store="memory://renamed")
-        >>> Study.list(store="memory://renamed")
+        >>> Study.names(store="memory://renamed")
         ['lanes of Lyon']
         """
         place = store_at(store)
@@ -286,12 +277,11 @@ class Study(SyncedState, HasPanel):
         Plays keep their ids and keys. ``seed`` is that of the new plays.
         """
         place = store_at(store)
-        record = snapshot.without_events(read_record(as_path("path", path)))
-        drawn = seed_or_random(seed)
-        _, log = snapshot.parts_of(record, actions, policy)
-        first = entry_codec.import_record(record, drawn)
+        record, drawn = read_record(as_path("path", path)), seed_or_random(seed)
+        plays = [*learner_files.imported_plays(record, actions, policy)]
+        first = entry_codec.import_record(learner_files.without_journal(record), drawn)
         labels = Labels(entry_codec.IMPORT, at=timestamp("at", None))
-        journal = place.create(name, first, labels, entry_codec.imported_plays(log))
+        journal = place.create(name, first, labels, plays)
         forget(place, name)
         return cls(name, place, journal, actions, policy)
 
@@ -350,427 +340,39 @@ class Study(SyncedState, HasPanel):
         with self._lock:
             return self._journal.head()
 
-    # ------------------------------------------------------------ plays
+    # ------------------------------------------------------------ verbs
 
-    def ask(
-        self,
-        actions: ActionSet | None = None,
-        *,
-        key: str | None = None,
-        at_most: Mapping[str, int] | None = None,
-        exclude: Iterable[str] = (),
-        fixed: Mapping[str, int] | None = None,
-        features: Any = None,
-        baseline: Units | None = None,
-        ahead: Sequence[ActionSet] | None = None,
-        time_limit: float | None = None,
-        replace: bool = False,
-        at: When = None,
-    ) -> PendingPlay:
-        """Choose the next play; as ``Learner.ask``."""
-        when, until = timestamp("at", at), time.monotonic() + checked_limit(time_limit)
-        key, replace = checked_replace(key, replace)
+    def do(self, command: Command[R], key: str | None = None, at: When = None) -> R:
+        """Run a verb that changes the study, in a transaction."""
+        when, key = timestamp("at", at), None if key is None else checked_key(key)
+        if command.prepares:
+            with self._current() as engine:
+                command = command.prepared(engine)
         with self._turn() as replica:
-            engine = replica.engine
-            round_set, stored_set = replica.round_set(
-                actions, engine.limits(actions, at_most, exclude, fixed)
-            )
-            round_set = engine.featured(round_set, features)
-            base = engine.baseline(round_set, baseline)
-            known = None if key is None else play_history.last_asked(self._journal, key)
-            if key is not None and known is not None:
-                request = replica.plan_request(round_set, stored_set, base, given_sets(ahead))
-                if not self._is_free(replica, key, known, request, replace):
-                    if entry_codec.is_of(known, self._request):
-                        return cast(PendingPlay, self._result(replica, known))
-                    return self._again(replica, known).again()
-            sets = engine.promises.checked_ahead(engine.state, ahead)
-            stored_ahead = StoredAhead.of(sets, engine)
-            old = None if known is None else known.labels.play
-            replaces = old if old in engine.pending else None
-            self._changed = True  # new arms are added before the policy may fail
-            given = round_set, stored_set, when, key, until, base, sets, replaces
-            id, play = replica.ask(*given)
-            asked, result = self._pending_play(engine, id), dict[str, Any]()
-            if self._request is not None:  # the estimate of now, whatever is learned later
-                result = {entry_codec.EXPECTED: entry_codec.estimate_fields(asked.expected)}
-            record = replica.ask_record(play, round_set, stored_set, stored_ahead, replaces)
-            label = key if known is None else entry_codec.next_key(known.labels)
-            self._write(replica, record, Labels(entry_codec.ASK, label, id, when), **result)
-        engine.warn_if_promised(play)
-        return asked
+            turn, before = StudyTurn(self, replica, key, when), replica.engine.state.told
+            result = command.run(turn)
+        turn.engine.warn_if_over(before)
+        if turn.asked is not None:
+            turn.engine.warn_if_promised(turn.asked)
+        return result
 
-    def tell(
-        self,
-        play: AnyPlay,
-        losses: Losses,
-        *,
-        final: bool = True,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from the losses of a play; as ``Learner.tell``."""
-        when = timestamp("at", at)
-        final = true_or_false("final", final, "Use final=False if more losses follow.")
-        with self._turn() as replica:
-            engine, known = replica.engine, self._known(key, entry_codec.TELL, entry_codec.PART)
-            ignore = engine.ignores(missing)
-            id = self._id(play)
-            pending = engine.pending.get(id) if is_integer(id) else None
-            if known is not None or pending is None:
-                return self._told_again(replica, id, losses, final, known)
-            parsed, before = engine.parse(losses, pending), engine.state.told
-            result = replica.telling(id).tell(id, parsed, final, ignore, when)
-            self._changed = True
-            if not result.receipt.repeated:
-                names = pending.round_set.actions.names
-                kind = entry_codec.TELL if final else entry_codec.PART
-                record = entry_codec.report_record(result, parsed, names, ignore)
-                self._write(replica, record, Labels(kind, key, int(id), when))
-            told = result.receipt
-        engine.warn_if_over(before)
-        return told
-
-    def close(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> Receipt:
-        """Close a play: learn from the losses told so far; the rest counts as missing."""
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            id, known = self._id(play), self._known(key, entry_codec.CLOSE)
-            if known is not None:
-                self._check_same_play(known, id)
-                return entry_codec.repeated_receipt(known, self._request)
-            self._check_waits(replica, id)
-            before = replica.engine.state.told
-            told = self._close(replica, id, key, when)
-        replica.engine.warn_if_over(before)
-        return told
-
-    def cancel(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
-        """Discard a play that was not carried out: nothing is learned from it."""
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            id, known = self._id(play), self._known(key, entry_codec.CANCEL)
-            if known is not None:
-                return self._check_same_play(known, id)
-            self._check_waits(replica, id)
-            return self._cancel(replica, id, key, when)
-
-    def correct(
-        self,
-        play: AnyPlay,
-        losses: Losses,
-        *,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Replace the losses that were told of a play; as ``Learner.correct``.
-
-        ``play`` may also be the key of an external plan of ``learn``. The journal keeps both
-        reports. It is replayed from the last snapshot before the play, or from its beginning.
-        """
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            known, engine = self._known(key, entry_codec.CORRECT), replica.engine
-            target, ignore = Target.of(self._journal, play), engine.ignores(missing)
-            reported, parsed = target.parse(replica, losses)
-            told = entry_codec.losses_by_arm(parsed, reported.round_set.actions.names)
-            if known is not None:
-                target.check_same(known, told)
-                return entry_codec.repeated_receipt(known, self._request)
-            if target.is_told(told):
-                return entry_codec.receipt_of(target.about[-1], True)
-            engine.check_report(target.id, reported, parsed, ignore)
-            draft = target.draft(told, ignore)
-            labels = target.labels(entry_codec.CORRECT, key, when)
-            new = self._correct(draft, labels)
-            record = target.correction(draft, new.redone[draft.header[entry_codec.OF]])
-            self._write(new, record, labels)
-            return entry_codec.receipt_of(Entry(new.number, labels, record, new.digest), False)
-
-    def retract(self, play: AnyPlay, *, key: str | None = None, at: When = None) -> None:
-        """Withdraw the losses that were told of a play; as ``Learner.retract``.
-
-        ``play`` may also be the key of an external plan or table, whose losses then no longer
-        count.
-        """
-        when = timestamp("at", at)
-        with self._turn():
-            known, target = self._known(key, entry_codec.RETRACT), Target.of(self._journal, play)
-            if known is not None:
-                return target.check_same(known)
-            record, labels = target.retraction(), target.labels(entry_codec.RETRACT, key, when)
-            return self._write(self._correct(record, labels), record, labels)
-
-    def expire(
-        self, older_than: timedelta | float, *, key: str | None = None, at: When = None
-    ) -> Ids:
-        """Close or cancel all plays that are older than this; as ``Learner.expire``."""
-        when, length = timestamp("at", at), duration_seconds("older_than", older_than)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.EXPIRE)
-            if known is not None:
-                plays: Ids = known.record.header["plays"]
-                return plays
-            before, late = replica.engine.state.told, replica.engine.late(when - length)
-            if late or key is not None:
-                record = Record({"plays": [*late]}, {})
-                self._write(replica, record, Labels(entry_codec.EXPIRE, key, None, when))
-            for id, closes in late.items():
-                end = self._close if closes else self._cancel
-                end(replica, id, None, when)
-        replica.engine.warn_if_over(before)
-        return [*late]
-
-    # ------------------------------------------------------------ external plans
-
-    def learn(
-        self,
-        plan: Units,
-        losses: Losses,
-        *,
-        actions: ActionSet | None = None,
-        features: Any = None,
-        missing: str | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from an external plan; as ``Learner.learn``.
-
-        Use a key, such as the date: without a key, the same plan told twice is learned twice.
-        """
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            engine = replica.engine
-            round_set, action, ignore = engine.external(plan, actions, features, missing)
-            names, stored = round_set.actions.names, replica.stored_features(round_set)
-            known = self._known(key, entry_codec.LEARN)
-            if known is not None:
-                parsed = parse_losses(
-                    losses, names, engine.state.policy, round_set.actions.unmet(action)
-                )
-                said = entry_codec.plan_of(action, names), entry_codec.losses_by_arm(parsed, names)
-                then = tuple(known.record.header[name] for name in ("plan", "losses"))
-                if said != then or not entry_codec.same_features(known.record, stored):
-                    raise entry_codec.used_before(known, "was used for different losses")
-                return entry_codec.repeated_receipt(known, self._request)
-            told, parsed = replica.learning().learn(round_set, action, losses, ignore, when)
-            self._changed = True
-            given = None if actions is engine.state.actions else actions
-            rest = ignore, StoredSet.of(given, NO_LIMITS, replica.usual_digest), stored
-            record = entry_codec.learn_record(told, parsed, action, names, *rest)
-            self._write(replica, record, Labels(entry_codec.LEARN, key, None, when))
-            return told
-
-    def learn_table(
-        self,
-        table: Any,
-        arm: str | Sequence[str] = "arm",
-        round: str = "round",
-        loss: str = "loss",
-        *,
-        skip_bad: bool = False,
-        day_first: bool | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Receipt:
-        """Learn from logged data; as ``Learner.learn_table``.
-
-        ``at`` is the time of this entry of the journal; the dates of the rounds are in the table.
-        """
-        when = timestamp("at", at)
-        skip_bad = true_or_false("skip_bad", skip_bad, "Leave it out.")
-        with self._current() as engine:
-            engine.check_absorbs()
-            read = engine.read_table(table, arm, round, loss, day_first)
-        logged = read.learned(skip_bad)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.TABLE)
-            if known is not None:
-                if not entry_codec.same_logged_data(known.record, logged):
-                    raise entry_codec.used_before(known, "was used for a different table")
-                return entry_codec.repeated_receipt(known, self._request)
-            told, scales = replica.learning().learn_all(logged)
-            self._changed = True
-            labels = Labels(entry_codec.TABLE, key, None, when)
-            self._write(replica, entry_codec.table_record(told, logged, scales), labels)
-            return told
-
-    def describe(self, table: Any, *, key: str | None = None, at: When = None) -> None:
-        """Keep features of arms; as ``Learner.describe``."""
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.DESCRIBE)
-            arms, codes = replica.engine.described(table)
-            if known is not None:
-                if not entry_codec.same_description(known.record, arms, codes):
-                    raise entry_codec.used_before(known, "was used for a different table")
-                return
-            scales = replica.engine.describe(arms, codes)
-            self._changed = True
-            record = entry_codec.describe_record(arms, codes, scales)
-            self._write(replica, record, Labels(entry_codec.DESCRIBE, key, None, when))
-
-    def set_words(
-        self,
-        currency: str | None = None,
-        unit: str | None = None,
-        arm: str | None = None,
-        round: str | None = None,
-        *,
-        key: str | None = None,
-        at: When = None,
-    ) -> None:
-        """Set the words in which plans and costs are shown; as ``Learner.set_words``."""
-        when = timestamp("at", at)
-        words = given_words(currency=currency, unit=unit, arm=arm, round=round)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.WORDS)
-            if known is not None:
-                if known.record.header["words"] != words:
-                    raise entry_codec.used_before(known, "was used for different words")
-                return
-            replica.engine.set_words(**words)
-            record = Record({"words": words}, {})
-            self._write(replica, record, Labels(entry_codec.WORDS, key, None, when))
-
-    # ------------------------------------------------------------ promises
-
-    def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
-        """Make a promise, which counts the plays from now on; as ``Learner.promise``."""
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.PROMISE)
-            if known is not None:
-                said = known.record.header[entry_codec.PROMISE]
-                if not isinstance(promise, Promise) or said != promise.record():
-                    raise entry_codec.used_before(known, "was used for a different promise")
-                return
-            past = [] if replica.engine.promises else self._past_sets(replica)
-            record = replica.promise(promise, past)
-            self._changed = True
-            self._write(replica, record, Labels(entry_codec.PROMISE, key, None, when))
-
-    def _past_sets(self, replica: Replica) -> Sequence[ActionSet]:
-        """Return the sets of the last plays, from the end of the journal."""
-        entries = self._journal.entries(max(replica.number + 1 - MOST_READ, 1))
-        asked = [entry for entry in entries if entry.labels.kind == entry_codec.ASK]
-        own = [one.record for one in asked if not one.record.header.get("imported")]
-        return [replica.round_set_of(record)[0].given for record in own[-MOST_PAST:]]
-
-    def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
-        """End a promise by its name; as ``Learner.release``."""
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.RELEASE)
-            if known is not None:
-                if known.record.header["name"] != name:
-                    raise entry_codec.used_before(known, "was used for a different promise")
-                return
-            replica.engine.promises.release(name)
-            self._changed = True
-            labels = Labels(entry_codec.RELEASE, key, None, when)
-            self._write(replica, Record({"name": name}, {}), labels)
-
-    # ------------------------------------------------------------ comparison with a rule
-
-    @property
-    def compare(self) -> Rule | None:
-        """The rule that plays are compared with, for ``show`` and ``saved``; None if none is set.
-
-        Set it to ``InProportion()``, for example. The journal keeps it.
-
-        Examples
-        --------
-        >>> from multiplay import Budget, InProportion, Study
-        >>> study = Study.create("ads", Budget(3, [3, 3]), store="memory://compare-example")
-        >>> study.compare = InProportion()
-        >>> Study.open("ads", store="memory://compare-example").compare
-        InProportion()
-        """
+    def _rule(self) -> Rule | None:
         with self._lock:
             return comparison.rule_in(self._journal)
 
-    @compare.setter
-    def compare(self, rule: Rule | None) -> None:
-        self.set_compare(rule)
+    def _compared(self, versus: Any) -> Versus:
+        if versus is None:
+            versus = self.versus
+            if versus is None:
+                raise InvalidInput("versus", "a rule", "nothing", comparison.NO_RULE_HINT)
+        return super()._compared(versus)
 
-    def set_compare(self, rule: Rule | None, *, key: str | None = None, at: When = None) -> None:
-        """Set the rule that plays are compared with; None for no rule. See ``compare``."""
-        when, record = timestamp("at", at), entry_codec.compare_record(checked_rule(rule))
-        with self._turn() as replica:
-            known = self._known(key, entry_codec.COMPARE)
-            if known is not None:
-                if entry_codec.rule_of(known.record) != rule:
-                    raise entry_codec.used_before(known, "was used for a different rule")
-                return
-            self._write(replica, record, Labels(entry_codec.COMPARE, key, None, when))
-
-    def _compared(self, against: Any) -> Against:
-        if against is None:
-            against = self.compare
-            if against is None:
-                hint = "Use saved(against=InProportion()), or set study.compare = InProportion()."
-                raise InvalidInput("against", "a rule", "nothing", hint)
-        return super()._compared(against)
-
-    def _answer(self, question: Question) -> Saved:
+    def _answer(self, question: Question) -> Savings:
         with self._current() as engine:
             replica = self._own()
             head = Head(replica.number, replica.digest)
             past = self._past(engine, NO_DAYS, head.number)
         return comparison.answered(self.store, self.name, head, self._given, past, question)
-
-    # ------------------------------------------------------------ reports that count
-
-    def forget(
-        self,
-        arm: str | None = None,
-        *,
-        before: Round,
-        key: str | None = None,
-        at: When = None,
-    ) -> Remaining:
-        """Forget the losses of an arm that were told before a round; as ``Learner.forget``.
-
-        The journal is replayed to compute what is left, which takes as long as opening a study
-        without a snapshot.
-        """
-        return self._restart(entry_codec.FORGET, arm, before, key, at)
-
-    def keep(
-        self,
-        arm: str | None = None,
-        *,
-        since: Round | None = None,
-        key: str | None = None,
-        at: When = None,
-    ) -> Remaining:
-        """Let all losses of an arm since a round count again; as ``Learner.keep``."""
-        return self._restart(entry_codec.KEEP, arm, since, key, at)
-
-    def _restart(
-        self, kind: str, arm: str | None, given: Round | None, key: str | None, at: When
-    ) -> Remaining:
-        when = timestamp("at", at)
-        with self._turn() as replica:
-            engine = replica.engine
-            engine.check_restarts()
-            arm, known = engine.checked_arm(arm), self._known(key, kind)
-            if known is not None:
-                said = tuple(known.record.header[name] for name in ("arm", "given"))
-                if said != (arm, entry_codec.plain_round(given)):
-                    raise entry_codec.used_before(known, "was used for a different arm or round")
-                return entry_codec.remaining_of(known)
-            end, limit = replica.number + 1, self.replay_limit
-            log = report_log(self._journal, end, *self._given, limit=limit)
-            restart = engine.restarted(log, kind == entry_codec.KEEP, arm, given, when)
-            self._changed = True
-            remaining = engine.restart(restart)
-            record = entry_codec.restart_record(kind, arm, given, restart)
-            self._write(replica, record, Labels(kind, key, None, when))
-            return remaining
 
     # ------------------------------------------------------------ history
 
@@ -954,7 +556,7 @@ class Study(SyncedState, HasPanel):
             known = self._entry_of(replica, verb, request)
             if known is not None:
                 entry_codec.check_same_request(known, request)
-                return cast(T, self._result(replica, known))
+                return cast(T, _result(StudyTurn(self, replica), verb, known))
             self._request, self._is_recorded = request, False
             try:
                 result = act()
@@ -966,21 +568,10 @@ class Study(SyncedState, HasPanel):
 
     # ------------------------------------------------------------ private
 
-    def _known(self, key: str | None, *kinds: str) -> Entry | None:
-        """Return the entry of a key that was used before."""
-        return None if key is None else play_history.keyed(self._journal, kinds, checked_key(key))
-
     def _status(self, asked: Entry) -> str:
         """Return the status of the play of an entry."""
         assert asked.labels.play is not None
         return play_history.status(self._journal, asked.labels.play)
-
-    def _is_free(
-        self, replica: Replica, key: str, known: Entry, request: PlanRequest, replace: bool
-    ) -> bool:
-        """Return whether the key of a play can name a new play; as ``PlanRequest.is_free``."""
-        then = entry_codec.plan_request(known.record, replica.engine.has_rule)
-        return request.is_free(key, then, known.labels.at, self._status(known), replace)
 
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self._journal, key)
@@ -999,94 +590,59 @@ class Study(SyncedState, HasPanel):
     def _write_result(self, replica: Replica, verb: str, request: Request, result: Any) -> None:
         """Write the result of a request that wrote no entry without a key."""
         kind, key = entry_codec.request_keys(verb, request.id)[-1]
-        record = entry_codec.result_record(verb, request, result)
+        record = entry_codec.result_record(verb, request, COMMANDS[verb].stored(result))
         self._write(replica, record, Labels(kind, key, None, timestamp("at", None)))
 
-    def _result(self, replica: Replica, known: Entry) -> Any:
-        """Return the result of a request from its entry."""
-        header, kind = known.record.header, known.labels.kind
-        if kind == entry_codec.REQUESTED:
-            result, verb = header["result"], header["verb"]
-            if verb == entry_codec.ASK:
-                asked = play_history.about(self._journal, result["play"])[0]
-                then = self._as_then(replica, asked, result[entry_codec.EXPECTED])
-                return then.again() if result.get("repeated") else then
-            if verb in entry_codec.RESTARTS:
-                return Remaining(**result)
-            if verb in NO_RECEIPTS:
-                return result
-            return Receipt(**result | {"added": tuple(result.get("added", ()))})
-        if kind == entry_codec.ASK:
-            mark = header.get(entry_codec.AT_REQUEST)
-            if not isinstance(mark, dict):  # of version 0.9
-                return self._again(replica, known)
-            return self._as_then(replica, known, mark[entry_codec.EXPECTED])
-        if kind == entry_codec.EXPIRE:
-            return header["plays"]
-        if kind in entry_codec.RESTARTS:
-            return entry_codec.remaining_of(known)
-        if kind in NO_RESULTS:
-            return None
-        return entry_codec.receipt_of(known, False)
 
-    def _as_then(
-        self, replica: Replica, asked: Entry, expected: Sequence[float | None]
-    ) -> PendingPlay:
-        """Return a play as it was asked, with the estimate of that time."""
-        id = asked.labels.play
-        assert id is not None
-        action, plan = play_history.plan_again(replica, asked.record)
-        then = Estimate(*map(number_or_nan, expected))
-        key, header = entry_codec.shown_key(asked.labels), asked.record.header
-        made = id, action, plan, key, lambda: then, lambda: self.why(id)
-        baseline, restricted = play_history.baseline_again(replica, asked.record)
-        switching, units = replica.engine.switching, header.get(entry_codec.CHANGED, 0)
-        return PendingPlay(
-            *made,
-            entry_codec.is_truncated(asked.record),
-            lambda: self.words,
-            baseline,
-            restricted,
-            entry_codec.gap_of(asked.record),
-            header.get(entry_codec.PRICES),
-            bool(header.get(entry_codec.HELD)),
-            0.0 if switching is None else switching.change * units,
-        )
+class StudyTurn(Turn):
+    """One verb of a study in a transaction."""
 
-    def _close(self, replica: Replica, id: int, key: str | None, when: float) -> Receipt:
-        told, outcome = replica.telling(id).close(id, when)
-        self._changed = True
-        record = Record(entry_codec.receipt_fields(told) | entry_codec.outcome_of(outcome), {})
-        self._write(replica, record, Labels(entry_codec.CLOSE, key, int(id), when))
-        return told
+    def __init__(
+        self, study: Study, replica: Replica, key: str | None = None, when: float = math.nan
+    ) -> None:
+        super().__init__(study, replica, study._journal, key, when)
+        self._study = study
 
-    def _cancel(self, replica: Replica, id: int, key: str | None, when: float) -> None:
-        self._changed = True
-        replica.engine.cancel(id)
-        self._write(replica, Record({}, {}), Labels(entry_codec.CANCEL, key, int(id), when))
+    @property
+    def request(self) -> Request | None:
+        """The request of a client that calls the verb, as long as no entry has its id."""
+        return self._study._request
 
-    def _again(self, replica: Replica, asked: Entry) -> PendingPlay:
-        """Return a play of an earlier entry."""
-        id = asked.labels.play
-        assert id is not None
-        if id in replica.engine.pending:
-            return self._pending_play(replica.engine, id)
-        return self._as_then(replica, asked, [asked.record.header["expected"], None, None])
+    def changed(self) -> None:
+        """Say that the state has changed: it is not used again if the verb fails from here on."""
+        self._study._changed = True
 
-    def _told_again(
-        self, replica: Replica, id: Any, losses: Losses, final: bool, known: Entry | None
-    ) -> Receipt:
-        """Return the receipt of a report that was told before."""
-        about = play_history.about(self._journal, id)
-        return play_history.told_before(replica, about, losses, final, known, self._request)
+    def write(
+        self,
+        kind: str,
+        made: Made,
+        play: int | None = None,
+        *,
+        key: str | None = None,
+        **result: Any,
+    ) -> None:
+        """Write an entry to the journal."""
+        record = made if isinstance(made, Record) else made()
+        labels = Labels(kind, key, play, self.when)
+        self._study._write(self.replica, record, labels, **result)
 
-    def _check_waits(self, replica: Replica, id: Any) -> None:
-        if not is_integer(id) or id not in replica.engine.pending:
-            raise play_history.ended_play(id, play_history.about(self._journal, id))
+    def corrected(self, draft: Record, labels: Labels) -> Replica:
+        """Return the state with a correction that is not written yet, which is then used."""
+        self.replica = self._study._correct(draft, labels)
+        return self.replica
 
-    def _check_same_play(self, known: Entry, id: Any) -> None:
-        if known.labels.play != id:
-            raise entry_codec.used_before(known, f"was used for play {known.labels.play}")
+    def report_log(self) -> ReportLog:
+        """Return the reports of all entries so far: the journal is replayed."""
+        study, end = self._study, self.replica.number + 1
+        return report_log(self.journal, end, *study._given, limit=study.replay_limit)
+
+
+def _result(turn: Turn, verb: str, known: Entry) -> Any:
+    """Return the result of a request from its entry."""
+    header = known.record.header
+    if known.labels.kind == entry_codec.REQUESTED:
+        return COMMANDS[header["verb"]].of_stored(turn, header["result"])
+    return COMMANDS[verb].result(turn, known)
 
 
 def _opened(

@@ -76,7 +76,7 @@ class SyncedState(Queries):
         The author of the entries that are written.
     replay_limit : float
         Seconds for which a verb may replay the journal: ``correct``, ``retract``, ``forget`` and
-        ``keep`` raise ``InvalidInput`` after them, and change nothing.
+        ``unforget`` raise ``InvalidInput`` after them, and change nothing.
     committed : Committed
         The last transaction of this process.
     """
@@ -268,7 +268,7 @@ class SyncedState(Queries):
         """Return the state after all newer entries; after a correction, it is a new one."""
         for entry in self._journal.entries(replica.number + 1, replica.digest):
             try:
-                if entry.labels.kind in entry_codec.CORRECTIONS:
+                if entry_codec.changes_past(entry):
                     kept = self._restored()  # the process that corrected has written a snapshot
                     if kept.number >= entry.number:
                         return self._follow(kept)

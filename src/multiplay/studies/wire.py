@@ -1,9 +1,9 @@
-"""Wire format: sets, plays, losses and tables as JSON, for the service and its clients."""
+"""Wire format: sets, promises, losses and tables as JSON, for the service and its clients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,25 +12,23 @@ import numpy as np
 
 from multiplay import actions as sets
 from multiplay import features, policies
-from multiplay._support.builder import Builder, classes_of
+from multiplay._support.builder import Builder, classes_of, errors_below
 from multiplay._support.checks import is_list, is_number, natural_number
-from multiplay._support.csv_format import CsvFormat, number_in
+from multiplay._support.csv_format import number_in
 from multiplay._support.frames import TableFile, column
 from multiplay._support.serialization import (
     WITHOUT_ARRAYS,
-    number_or_nan,
     number_or_none,
     pack,
     types_in,
 )
-from multiplay._support.words import Words
+from multiplay.constraints import AtLeast, AtMost, Baseline, SwitchingCost
+from multiplay.constraints.promise import Promise, promise_of
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import item, rows_by_arm
 from multiplay.learner.comparison import PlansByKey, compared
-from multiplay.learner.logged_data import EXAMPLE, TableCheck, TableProblem, arm_columns
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why, WhyRow
-from multiplay.learner.promises import PromiseReport
+from multiplay.learner.logged_data import EXAMPLE, arm_columns
 from multiplay.learner.reports import (
     EXACT,
     as_float,
@@ -40,49 +38,16 @@ from multiplay.learner.reports import (
     unwrapped,
     with_gaps,
 )
-from multiplay.promises.promise import PROMISES, Promise
-from multiplay.savings import Evidence, Saved, WeekSaved
-from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, PLAYS, TEXT, TIME, frame_of
+from multiplay.studies.export import PLAYS, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
+from multiplay.studies.results import Arm, ArmEffect, Drift, Effect, columns_of
 from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-ARMS = {
-    "arm": TEXT,
-    "seen": INTEGER,
-    "mean": NUMBER,
-    "low": NUMBER,
-    "high": NUMBER,
-    "average": NUMBER,
-    "spread": NUMBER,
-    "last_seen": TIME,
-    "share": NUMBER,
-}
-DRIFT = {
-    "arm": TEXT,
-    "since": INTEGER,
-    "before": NUMBER,
-    "after": NUMBER,
-    "units": INTEGER,
-    "sure": NUMBER,
-    "acted": FLAG,
-    "certain": FLAG,
-    "arms": LIST,
-}
-EFFECTS = {
-    "feature": TEXT,
-    "per": TEXT,
-    "effect": NUMBER,
-    "low": NUMBER,
-    "high": NUMBER,
-    "changes_plans": FLAG,
-    "text": TEXT,
-}
-ARM_EFFECTS = {"arm": TEXT, "effect": NUMBER, "low": NUMBER, "high": NUMBER}
-SAVED_NUMBERS = ("total", "low", "high", "share", "thin", "never", "stale", "paid", "level")
-ENDS = ("mean", "low", "high")  # of an explanation: numbers that may be unknown
+ARMS, DRIFT = columns_of(Arm), columns_of(Drift)
+EFFECTS, ARM_EFFECTS = columns_of(Effect), columns_of(ArmEffect)
 UNITS = "Use an int of at least 0."
 
 
@@ -134,120 +99,9 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
 @lru_cache(maxsize=1)
 def builder() -> Builder:
     """Return the builder of sets, policies and features from plain data; it imports nothing."""
-    return Builder({**classes_of(sets), **classes_of(policies), **FEATURES, **WITHOUT_ARRAYS})
-
-
-# ------------------------------------------------------------ plays and reports
-
-
-def of_estimate(expected: Estimate) -> dict[str, Any]:
-    """Return an estimate as plain data."""
-    return {name: number_or_none(float(value)) for name, value in expected._asdict().items()}
-
-
-def to_estimate(plain: Mapping[str, Any]) -> Estimate:
-    """Return the estimate of plain data."""
-    return Estimate(*(number_or_nan(plain[name]) for name in Estimate._fields))
-
-
-def of_plan(plan: Plan | PendingPlay) -> dict[str, Any]:
-    """Return a plan as plain data: units by arm, the action, and the estimate."""
-    return {
-        "plan": dict(plan.plan),
-        "action": plan.action.tolist(),
-        "expected": of_estimate(plan.expected),
-    }
-
-
-def to_plan(plain: Mapping[str, Any], words: Callable[[], Words]) -> Plan:
-    """Return the plan of plain data."""
-    plan = dict(plain["plan"])
-    return Plan(_action(plain), plan, lambda: to_estimate(plain["expected"]), words)
-
-
-def of_play(play: PendingPlay) -> dict[str, Any]:
-    """Return a play as plain data."""
-    cut = {"truncated": play.truncated, "gap": play.gap}
-    limit = {name: getattr(play, name) for name in ("baseline", "explores", "restricted")}
-    promised = {"prices": dict(play.prices), "held": play.held}
-    promised |= {"change_cost": play.change_cost, "repeated": play.repeated}
-    return {"id": play.id, "key": play.key, **cut, **limit, **promised, **of_plan(play)}
-
-
-def to_play(
-    plain: Mapping[str, Any], why: Callable[[int], Why], words: Callable[[], Words]
-) -> PendingPlay:
-    """Return the play of plain data; ``why`` explains the play of an id."""
-    id = plain["id"]
-    return PendingPlay(
-        id,
-        _action(plain),
-        dict(plain["plan"]),
-        plain["key"],
-        lambda: to_estimate(plain["expected"]),
-        lambda: why(id),
-        plain["truncated"],
-        words,
-        plain.get("baseline"),
-        plain.get("restricted", False),
-        gap=plain.get("gap"),
-        prices=plain.get("prices", {}),
-        held=plain.get("held", False),
-        change_cost=plain.get("change_cost", 0.0),
-        repeated=plain.get("repeated", False),
-    )
-
-
-def of_why(why: Why) -> dict[str, Any]:
-    """Return the explanation of a play as plain data, with its text."""
-    return {
-        "text": str(why),
-        "explores": why.explores,
-        "extra": number_or_none(why.extra),
-        "expected": of_estimate(why.expected),
-        "best": of_estimate(why.best),
-        "rows": of_table(why.table()),
-        "words": why.words._asdict(),
-        "sense": why.sense,
-        **({"wanted": dict(why.wanted)} if why.wanted else {}),
-        **({"prices": dict(why.prices), "held": why.held} if why.prices else {}),
-        **({"changed": why.changed, "change_cost": why.change_cost} if why.changed else {}),
-    }
-
-
-def to_why(plain: Mapping[str, Any]) -> Why:
-    """Return the explanation of plain data."""
-    rows: list[dict[str, Any]] = [
-        row | {name: number_or_nan(row[name]) for name in ENDS} for row in plain["rows"]
-    ]
-    return Why(
-        tuple(WhyRow(**row) for row in rows),
-        to_estimate(plain["expected"]),
-        to_estimate(plain["best"]),
-        number_or_nan(plain["extra"]),
-        Words(**plain["words"]),
-        plain["sense"],
-        plain.get("wanted", {}),
-        plain.get("prices", {}),
-        plain.get("held", False),
-        plain.get("changed", 0),
-        plain.get("change_cost", 0.0),
-    )
-
-
-def _action(plain: Mapping[str, Any]) -> Any:
-    return np.array(plain["action"], dtype=np.int64)
-
-
-def of_receipt(told: Receipt) -> dict[str, Any]:
-    """Return a receipt as plain data."""
-    return told._asdict()
-
-
-def to_receipt(plain: Mapping[str, Any]) -> Receipt:
-    """Return the receipt of plain data."""
-    fields = {name: plain[name] for name in Receipt._fields if name in plain}
-    return Receipt(**fields | {"added": tuple(plain.get("added", ()))})
+    constraints = {one.__name__: one for one in (AtLeast, AtMost, Baseline, SwitchingCost)}
+    kinds = {**classes_of(sets), **classes_of(policies), **constraints}
+    return Builder({**kinds, **FEATURES, **WITHOUT_ARRAYS})
 
 
 # ------------------------------------------------------------ promises
@@ -269,78 +123,37 @@ def of_promise(promise: Promise) -> dict[str, Any]:
 
 def to_promise(where: str, plain: Mapping[str, Any]) -> Promise:
     """Return the promise of plain data; errors name where it was given."""
-    given = {name: value for name, value in plain.items() if name != "type"}
-    try:
-        return PROMISES[plain["type"]](**given)
-    except InvalidInput as error:
-        argument = f"{where}.{error.argument}"
-        raise InvalidInput(argument, error.expected, error.got, error.hint) from None
-
-
-def of_promises(rows: Iterable[PromiseReport]) -> list[dict[str, Any]]:
-    """Return how promises stand as plain data."""
-    return [_finite(row._asdict()) for row in rows]
-
-
-def to_promises(plain: Iterable[Mapping[str, Any]]) -> list[PromiseReport]:
-    """Return how promises stand from plain data of ``of_promises``."""
-    return [PromiseReport(**row) for row in plain]
+    with errors_below(where):
+        return promise_of({**plain, "kind": plain["type"]})
 
 
 # ------------------------------------------------------------ savings
 
 
-def of_against(given: Any) -> dict[str, Any]:
-    """Return what plays are compared with as plain data; the argument ``against`` of ``saved``.
+def of_versus(given: Any) -> dict[str, Any]:
+    """Return what plays are compared with as plain data; the argument ``versus`` of ``saved``.
 
     Examples
     --------
-    >>> of_against({"Monday": {"air": 2}})
+    >>> of_versus({"Monday": {"air": 2}})
     {'plans': [{'key': 'Monday', 'plan': {'air': 2}}]}
     """
-    against = compared(given, functions=False)
-    if isinstance(against, PlansByKey):
-        return {"plans": [{"key": key, "plan": plan} for key, plan in against.by_key.items()]}
-    plain: dict[str, Any] = to_plain("against", against)
+    versus = compared(given, functions=False)
+    if isinstance(versus, PlansByKey):
+        return {"plans": [{"key": key, "plan": plan} for key, plan in versus.by_key.items()]}
+    plain: dict[str, Any] = to_plain("versus", versus)
     return plain
 
 
 def to_plans(plain: Iterable[Mapping[str, Any]]) -> PlansByKey:
-    """Return plans by key from plain data of ``of_against``."""
+    """Return plans by key from plain data of ``of_versus``."""
     plans: dict[str, dict[str, int]] = {}
     for one in plain:
         if one["key"] in plans:
             hint = "Leave one of the plans out."
-            raise InvalidInput("against.plans", "every key once", repr(one["key"]), hint)
+            raise InvalidInput("versus.plans", "every key once", repr(one["key"]), hint)
         plans[one["key"]] = dict(one["plan"])
     return PlansByKey(plans)
-
-
-def of_saved(saved: Saved) -> dict[str, Any]:
-    """Return a saving as plain data, with its text; None for a number that is not known."""
-    return {"text": str(saved), **_finite(saved.to_dict())}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return number_or_none(value) if isinstance(value, float) else value
-
-
-def to_saved(plain: Mapping[str, Any]) -> Saved:
-    """Return the saving of plain data."""
-    rows = ("text", "weeks", "rests_on")
-    fields = {name: value for name, value in plain.items() if name not in rows}
-    numbers = {name: number_or_nan(fields[name]) for name in SAVED_NUMBERS}
-    weeks = tuple(
-        WeekSaved(**row | {name: number_or_nan(row[name]) for name in ("saved", "low", "high")})
-        for row in plain["weeks"]
-    )
-    rests_on = tuple(Evidence(**row) for row in plain["rests_on"])
-    words = Words(**fields["words"])
-    return Saved(**fields | numbers | {"by_week": weeks, "evidence": rests_on, "words": words})
 
 
 # ------------------------------------------------------------ tables
@@ -406,9 +219,9 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
 
     Examples
     --------
-    >>> to_table([{"arm": "A", "mean": None, "units": 2}], {"arm": TEXT, "mean": NUMBER})
-      arm  mean
-    0   A   NaN
+    >>> to_table([{"arm": "A", "effect": 2.0, "low": None, "high": None, "units": 2}], ARM_EFFECTS)
+      arm  effect  low  high
+    0   A     2.0  NaN   NaN
     """
     return frame_of(columns, (tuple(row[name] for name in columns) for row in rows))
 
@@ -487,8 +300,8 @@ def _arm(argument: str, name: Any) -> str:
 def plain_features(given: Any, argument: str = "features") -> dict[str, Any] | None:
     """Return features as plain data for JSON: by feature a value for all arms, or values by arm.
 
-    ``given`` is as in ``ask``, or the table of ``describe``. The service compares it with the
-    declared features.
+    ``given`` is as in ``ask``, or the table of ``set_arm_features``. The service compares it with
+    the declared features.
 
     Examples
     --------
@@ -579,7 +392,7 @@ def _cell(value: Any, decimal: str | None) -> Any:
 class LoggedTable(NamedTuple):
     """A table for ``learn_table``, and the names of its columns."""
 
-    file: TableFile
+    table: TableFile
     arm: list[str]
     round: str
     loss: str
@@ -611,23 +424,3 @@ def to_logged_table(plain: Mapping[str, Any]) -> LoggedTable:
         rows.index = pd.Index(row, dtype=np.int64)
     first = 0 if isinstance(row, list) else row
     return LoggedTable(TableFile(rows, None, first), names["arm"], names["round"], names["loss"])
-
-
-def of_table_check(check: TableCheck) -> dict[str, Any]:
-    """Return the check of a table as plain data."""
-    days = (None if day is None else day.isoformat() for day in (check.first, check.last))
-    problems = [problem._asdict() for problem in check.problems]
-    plain = check._asdict() | dict(zip(("first", "last"), days, strict=True))
-    del plain["format"]
-    return plain | {"problems": problems}
-
-
-def to_table_check(plain: Mapping[str, Any], format: CsvFormat | None) -> TableCheck:
-    """Return the check of a table in this format from plain data."""
-    days = {
-        name: None if plain[name] is None else datetime.fromisoformat(plain[name])
-        for name in ("first", "last")
-    }
-    problems = tuple(TableProblem(**problem) for problem in plain["problems"])
-    names = {name: tuple(plain[name]) for name in ("arms", "added")}
-    return TableCheck(**{**plain, **days, **names, "problems": problems, "format": format})

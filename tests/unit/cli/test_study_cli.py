@@ -28,9 +28,17 @@ from multiplay import (
 from multiplay.cli import main
 from multiplay.cli.study import PANELS
 from multiplay.cli.study.maintenance import progress_bar
-from multiplay.studies.wire import of_saved
+from multiplay.learner.plays import PendingPlay
+from multiplay.studies.results import fields_of, to_plain
 
-LANES = ["--supply", "Lyon=1,Lille=4,Paris=5", "--demand", "north=4,south=6", "--losses", "0,250"]
+LANES = [
+    "--supply",
+    "Lyon=1,Lille=4,Paris=5",
+    "--demand",
+    "north=4,south=6",
+    "--loss-range",
+    "0,250",
+]
 
 
 class Said(NamedTuple):
@@ -119,6 +127,8 @@ def test_programs_get_json(lanes: Run) -> None:
     low, total, high = (play["expected"][name] for name in ("low", "total", "high"))
     assert low < total == 1250.0 < high
     assert play["repeated"]
+    assert play["action"] == [*play["plan"].values()]
+    assert play.keys() == {one.name for one in fields_of(PendingPlay)}
     assert lanes("pending", "lanes", "--json").json == [play | {"repeated": False}]
     costs = bills(lanes, 1)
     told: dict[str, Any] = {"id": 1, "seen": 10, "missing": 0, "clipped": 0}
@@ -141,7 +151,9 @@ def test_programs_get_json(lanes: Run) -> None:
     assert found == {"entries": 3, "plays": 1, **clean}
 
 
-def test_another_day_is_the_usual_one_where_nothing_else_is_said(lanes: Run) -> None:
+def test_another_day_is_the_usual_one_where_nothing_else_is_said(
+    lanes: Run, tmp_path: Path
+) -> None:
     """Demand alone; suppliers by name; a day that is too short of trucks."""
     more = lanes("ask", "lanes", "--demand", "5,5", "--json").json["plan"]
     assert more.keys() == lanes("ask", "lanes", "--key", "Monday", "--json").json["plan"].keys()
@@ -157,7 +169,13 @@ def test_another_day_is_the_usual_one_where_nothing_else_is_said(lanes: Run) -> 
         sum(lanes("ask", "lanes", "--demand", "1,2", "--slack", "--json").json["plan"].values())
         == 3
     )
-    lanes("create", "short", *LANES, "--shortage", 400)
+    settings = tmp_path / "short.toml"
+    settings.write_text(
+        'loss_range = [0, 250]\n[actions]\ntype = "Transport"\n'
+        "supply = [1, 4, 5]\ndemand = [4, 6]\n"
+        'names = [["Lyon", "Lille", "Paris"], ["north", "south"]]\nshortage = 400\n'
+    )
+    lanes("create", "short", "--settings", settings)
     said = lanes("ask", "short", "--supply", "1,0,5")
     assert "unmet" in said.out
     assert said.out.count("-") >= 1
@@ -223,11 +241,15 @@ def test_old_plays_expire(lanes: Run) -> None:
 def test_plans_are_explained_in_the_words_of_the_user(lanes: Run, tmp_path: Path) -> None:
     table = tmp_path / "past.csv"
     table.write_text("round,arm,loss\n" + "1,Paris->south,90\n" * 5 + "2,Lyon->north,130\n" * 9)
-    assert lanes("learn", "lanes", table).code == 0
-    said = lanes("words", "lanes", "--currency", "EUR", "--unit", "lorry", "--round", "week")
+    assert lanes("learn-table", "lanes", table).code == 0
+    said = lanes(
+        *("set", "lanes", "--currency", "EUR"), *("--unit-word", "lorry", "--round-word", "week")
+    )
     assert said.out == "currency: EUR\nunit: lorry\narm: lane\nround: week\n"
-    assert lanes("words", "lanes", "--json").json["unit"] == "lorry"
-    assert "unit: expected a text of at most 40" in lanes("words", "lanes", "--unit", "u" * 41).err
+    assert lanes("set", "lanes", "--json").json["unit"] == "lorry"
+    assert (
+        "unit: expected a text of at most 40" in lanes("set", "lanes", "--unit-word", "u" * 41).err
+    )
     asked = lanes("ask", "lanes", "--key", "Monday", "--why")
     assert "10 lorries. This plan should cost " in asked.out
     assert " EUR, " in asked.out
@@ -237,6 +259,7 @@ def test_plans_are_explained_in_the_words_of_the_user(lanes: Run, tmp_path: Path
     assert str(why) in lanes("why", "lanes", "Monday").out
     found = lanes("why", "lanes", why_id := study.pending()[-1].id, "--json").json
     assert (found["text"], found["extra"]) == (str(why), why.extra)
+    assert (found["wanted"], found["held"], found["change_cost"]) == ({}, False, 0.0)
     asked_again = lanes("ask", "lanes", "--key", "Monday", "--why", "--json").json
     assert (asked_again["id"], asked_again["why"]) == (why_id, found)
     assert lanes("why", "lanes", 99).err.startswith("multiplay: play: expected ")
@@ -257,33 +280,33 @@ def test_savings_are_shown_against_options_and_the_rule_that_is_kept(
     prices.write_text("arm,price\na,1\nb,2.5\n")
     one.write_text("arm,units\na,2\nb,1\n")
     for options, expected in (
-        (("--in-proportion",), study.saved(InProportion())),
-        (("--against", split), study.saved(dict.fromkeys(keys, plan))),
-        (("--against", one), study.saved(FixedPlan(plan, nearest=True))),
-        (("--prices", prices), study.saved(PriceList({"a": 1.0, "b": 2.5}))),
+        (("--in-proportion",), study.savings(InProportion())),
+        (("--versus", split), study.savings(dict.fromkeys(keys, plan))),
+        (("--versus", one), study.savings(FixedPlan(plan, nearest=True))),
+        (("--prices", prices), study.savings(PriceList({"a": 1.0, "b": 2.5}))),
         (("--learning", "--until", keys[-2]), study.cost_of_learning(until=keys[-2])),
     ):
-        assert run("saved", "ads", *options).out.startswith(str(expected))
-        assert run("saved", "ads", *options, "--json").json == of_saved(expected)
-    assert "Use --in-proportion, --against FILE.csv, --prices FILE" in run("saved", "ads").err
+        assert run("savings", "ads", *options).out.startswith(str(expected))
+        assert run("savings", "ads", *options, "--json").json == to_plain(expected)
+    assert "Use --in-proportion, --versus FILE.csv, --prices FILE" in run("savings", "ads").err
     assert run("show", "ads", "--json").json["saved"] is None
-    assert run("saved", "ads", "--prices", prices, "--keep").code == 0
-    text = str(study.saved(PriceList({"a": 1.0, "b": 2.5})))
-    assert run("saved", "ads").out.startswith(text)
+    assert run("savings", "ads", "--prices", prices, "--keep").code == 0
+    text = str(study.savings(PriceList({"a": 1.0, "b": 2.5})))
+    assert run("savings", "ads").out.startswith(text)
     assert run("show", "ads", "--json").json["saved"] == text
     assert text.partition(",")[0] in run("show", "ads").out
-    assert run("saved", "ads", "--no-keep").out == "No rule is kept.\n"
-    assert run("saved", "ads", "--no-keep", "--json").json == {"compare": None}
+    assert run("savings", "ads", "--no-keep").out == "No rule is kept.\n"
+    assert run("savings", "ads", "--no-keep", "--json").json == {"versus": None}
     assert run("show", "ads", "--json").json["saved"] is None
     wrong: Any
     for wrong, argument in (
         (("--learning", "--keep"), "--keep"),
         (("--in-proportion", "--learning"), "--learning"),
-        (("--against", tmp_path / "none.csv"), "--against"),
+        (("--versus", tmp_path / "none.csv"), "--versus"),
         (("--policy", "GenXYZ"), "--policy"),
         (("--in-proportion", "--since", "soon"), "since"),
     ):
-        assert run("saved", "ads", *wrong).err.startswith(f"multiplay: {argument}: ")
+        assert run("savings", "ads", *wrong).err.startswith(f"multiplay: {argument}: ")
 
 
 def test_changes_are_shown(lanes: Run) -> None:
@@ -338,12 +361,12 @@ def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
     (arm, *_) = (one["arm"] for one in lanes("arms", "lanes", "--json").json if one["seen"])
     left = lanes("forget", "lanes", "--arm", arm, "--before", 2)
     assert "reports since day 2 count" in left.out
-    assert lanes("keep", "lanes", "--arm", arm, "--since", 0, "--json").json["since"] == 0
-    assert lanes("keep", "lanes", "--arm", arm).code == 0
+    assert lanes("unforget", "lanes", "--arm", arm, "--since", 0, "--json").json["since"] == 0
+    assert lanes("unforget", "lanes", "--arm", arm).code == 0
     for words, said in (
         (["forget", "lanes", "--before", "Monday"], "--before"),
         (["forget", "lanes", "--before", "2001-01-01"], "before"),
-        (["keep", "lanes", "--arm", "nowhere"], "arm"),
+        (["unforget", "lanes", "--arm", "nowhere"], "arm"),
     ):
         wrong = lanes(*words)
         assert wrong.code == 2
@@ -363,7 +386,7 @@ def test_costs_are_forgotten_and_kept(lanes: Run) -> None:
     ],
 )
 def test_tables_as_offices_write_them(run: Run, table: str) -> None:
-    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--loss-range", "0,250")
     run("ask", "lanes")
     told = run("tell", "lanes", 1, "-", "--json", stdin=table)
     assert told.json["seen"] == 1, told
@@ -374,7 +397,7 @@ def test_an_arm_in_two_columns(lanes: Run) -> None:
     (play,) = lanes("pending", "lanes", "--json").json
     rows = [arm.replace("->", ";") for arm, n in play["plan"].items() for _ in range(n)]
     table = "depot;to;euros\n" + "".join(f"{row};99,5\n" for row in rows)
-    options = "--arm", "depot,to", "--loss", "euros"
+    options = "--arm-column", "depot,to", "--loss-column", "euros"
     assert "9 of 10" in lanes(
         *("tell", "lanes", 1, "-", *options, "--missing", "ignore"),
         stdin=table.rpartition("\n")[0].rpartition("\n")[0],
@@ -385,15 +408,15 @@ def test_an_arm_in_two_columns(lanes: Run) -> None:
 
 
 def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -> None:
-    run("create", "lanes", "--supply", "Lyon=2", "--demand", "Zürich=2", "--losses", "0,250")
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "Zürich=2", "--loss-range", "0,250")
     path = tmp_path / "bills.csv"
     path.write_bytes("arm;round;loss\nLyon->Zürich;1;120,5\n".encode("cp1252"))
-    told = run("learn", "lanes", path)
+    told = run("learn-table", "lanes", path)
     assert "bills.csv: columns separated by semicolons, decimal comma, encoding cp1252" in told.err
-    stated = run("learn", "lanes", path, "--sep", ";", "--decimal", ",", "--json")
+    stated = run("learn-table", "lanes", path, "--sep", ";", "--decimal", ",", "--json")
     assert (stated.json["seen"], stated.err) == (1, "")
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
-    wrong = run("learn", "lanes", path, "--decimal", ":")
+    wrong = run("learn-table", "lanes", path, "--decimal", ":")
     assert (wrong.code, "decimal: expected '.' or ','" in wrong.err) == (2, True)
 
 
@@ -410,24 +433,25 @@ def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -
 def test_tables_that_cannot_be_read(
     run: Run, tmp_path: Path, name: str, content: bytes, said: str
 ) -> None:
-    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--loss-range", "0,250")
     (tmp_path / name).write_bytes(content)
-    refused = run("learn", "lanes", tmp_path / name)
+    refused = run("learn-table", "lanes", tmp_path / name)
     assert (refused.code, "Traceback" in refused.err) == (2, False)
     assert said in " ".join(refused.err.split())
 
 
 def test_lines_of_a_table_may_end_with_a_carriage_return(run: Run, tmp_path: Path) -> None:
-    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--losses", "0,250")
+    run("create", "lanes", "--supply", "Lyon=2", "--demand", "north=2", "--loss-range", "0,250")
     (tmp_path / "a.csv").write_bytes(b"arm,round,loss\rLyon->north,1,2\rLyon->north,2,3\r")
-    assert run("learn", "lanes", tmp_path / "a.csv", "--json").json["seen"] == 2
+    assert run("learn-table", "lanes", tmp_path / "a.csv", "--json").json["seen"] == 2
 
 
 def test_history_is_learned_once(lanes: Run, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("lane,day,euros\nLyon->north,2025-01-01,90\n")
-    words = ["lanes", tmp_path / "old.csv", "--arm", "lane", "--round", "day", "--loss", "euros"]
+    words = ["lanes", tmp_path / "old.csv", "--arm-column", "lane", "--round-column", "day"]
+    words += ["--loss-column", "euros"]
     for repeated in (False, True):
-        told = lanes("learn", *words, "--key", "old", "--json").json
+        told = lanes("learn-table", *words, "--key", "old", "--json").json
         assert (told["id"], told["seen"], told["repeated"]) == (None, 1, repeated)
     assert lanes("arms", "lanes", "--json").json[0]["seen"] == 1
     title, _, _, _, first, *_ = lanes("plays", "lanes", "--external").out.splitlines()
@@ -441,7 +465,8 @@ def test_bad_rows_of_a_history_are_shown_skipped_and_written(lanes: Run, tmp_pat
     path.write_text(
         "date;depot;to;euros\n31.12.2025;Lyon;north;90,5\n1.1.2026;Nice;north;95\n;Lyon;north;1.250,00\n"
     )
-    words = ["learn", "lanes", path, "--arm", "depot,to", "--round", "date", "--loss", "euros"]
+    words = ["learn-table", "lanes", path, "--arm-column", "depot,to", "--round-column", "date"]
+    words += ["--loss-column", "euros"]
     refused = lanes(*words)
     assert (refused.code, "row 4, date is empty. " in refused.err) == (2, True)
     assert "--skip-bad" in refused.err
@@ -466,32 +491,35 @@ def test_bad_rows_of_a_history_are_shown_skipped_and_written(lanes: Run, tmp_pat
 
 
 def test_sets_from_options(run: Run) -> None:
-    run("create", "bag", "--weights", "3,4,5", "--capacity", 10, "--arms", "tent,stove,rope")
+    run("create", "bag", "--weights", "tent=3,stove=4,rope=5", "--capacity", 10)
     assert set(run("ask", "bag", "--json").json["plan"]) == {"tent", "stove", "rope"}
     assert sum(run("ask", "bag", "--capacity", 2, "--json").json["plan"].values()) == 0
-    run("create", "ads", "--budget", 9, "--caps", "news=6,radio=4", "--rewards", "0,5")
+    run("create", "ads", "--budget", 9, "--caps", "news=6,radio=4", "--loss-range", "0,5")
     said = run("ask", "ads")
-    assert "should bring" in said.out
+    assert "should cost" in said.out
     assert sum(run("ask", "ads", "--budget", 4, "--json").json["plan"].values()) == 4
-    words = ["--supply", "2", "--demand", "1,1", "--policy", "genlbinfv", "--seed", 3]
+    words = ["--supply", "2", "--demand", "1,1", "--policy", "genlbinfv"]
     made = run("create", "old", *words, "--json").json
     assert made["policy"] == "GenLBINFV"
     assert made["arms"] == ["s1->d1", "s1->d2"]
 
 
-def test_a_set_from_a_file(run: Run, tmp_path: Path) -> None:
+def test_settings_from_a_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "paths.toml"
     file.write_text(
-        'losses = { "*" = [0, 250] }\nseed = 7\nmissing = "ignore"\n'
+        'loss_range = { "*" = [0, 250] }\nseed = 7\nreports = { missing = "ignore" }\n'
+        'words = { unit = "van" }\nvarying_set = true\n'
         '[actions]\ntype = "Explicit"\nactions = [[0, 3], [2, 2], [5, 0]]\nnames = ["a", "b"]\n'
         '[policy]\ntype = "GenCTS"\ndiscount = 0.9\n'
     )
-    made = run("create", "paths", "--set", file, "--json").json
+    made = run("create", "paths", "--settings", file, "--json").json
     assert made["arms"] == ["a", "b"]
     assert made["policy"] == "GenCTS"
     assert "item" in run("ask", "paths").out
+    assert run("set", "paths", "--json").json["unit"] == "van"
     assert run("tell", "paths", 1, "--losses", "{}").code == 0, "missing = ignore"
     today = tmp_path / "today.toml"
+    assert "--set: expected one action set" in run("create", "two", *LANES, "--settings", file).err
     today.write_text('type = "Explicit"\nactions = [[1, 1]]\nnames = ["a", "b"]\n')
     assert run("ask", "paths", "--set", today, "--json").json["plan"] == {"a": 1, "b": 1}
 
@@ -503,16 +531,22 @@ def test_a_set_from_a_file(run: Run, tmp_path: Path) -> None:
         '[actions]\ntype = "GenCTS"',
         "[actions]\nsupply = [1]",
         '[actions]\ntype = "Transport"\nsupply = [1]\ndemand = "1"',
-        'loss = 3\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'losses = [0, 1]\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'reports = "clip"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'words = { lane = "a" }\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'seed = "a"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'promises = "CO2"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'baseline = 3\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
         "[policy",
         "",
     ],
 )
 def test_a_bad_file_makes_nothing(run: Run, tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.toml").write_text(text)
-    said = run("create", "bad", "--set", tmp_path / "bad.toml")
-    assert said.code == 2
-    assert said.err.count("\n") == 1
+    for option in ("--set", "--settings"):
+        said = run("create", "bad", option, tmp_path / "bad.toml")
+        assert said.code == 2
+        assert said.err.count("\n") == 1
     assert run("list").out == ""
 
 
@@ -523,11 +557,11 @@ def test_a_bad_file_makes_nothing(run: Run, tmp_path: Path, text: str) -> None:
 def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """As lanes, but the same for all tests: what is refused changes nothing."""
     monkeypatch.setenv("MULTIPLAY_STORE", store := "memory://shared by refusals")
-    if not Study.list(store=store):
+    if not Study.names(store=store):
         run("create", "lanes", *LANES)
         run("ask", "lanes")
     yield run
-    assert Study.list(store=store) == ["lanes"]
+    assert Study.names(store=store) == ["lanes"]
     assert len(list(Study.open("lanes", store=store).entries())) == 2
 
 
@@ -540,17 +574,23 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ("create new --supply 1;2 --demand 3", "--supply 1,4,5"),
         ("create new --supply 1,,2 --demand 3", "--supply 1,4,5"),
         ("create new --supply 1,2 --demand 2", "--slack"),
-        ("create new --supply 1,1 --demand 3 --losses 0,250", "--shortage COST, what each unmet"),
-        ("create new --supply 1,1 --demand 2 --suppliers Lyon", "one name for each"),
-        ("create new --supply Lyon=2 --demand 2 --suppliers Lyon", "Leave out --suppliers"),
+        (
+            "create new --supply 1,1 --demand 3 --loss-range 0,250",
+            "--shortage COST, what each unmet",
+        ),
+        ("create new --supply 1,1 --demand 2 --suppliers Lyon", "--settings STUDY.toml"),
+        ("create new --supply 1,1 --demand 2 --losses 0,250", "Use --loss-range 0,250."),
+        ("create new --supply 1,1 --demand 2 --columns x", "Add --model PLAN.mps"),
+        ("words lanes --currency EUR", "Use multiplay study set."),
+        ("ask lanes --features today.csv", "Use --feature-values."),
+        ("savings lanes --against split.csv", "Use --versus."),
         ("create new --supply 1 --demand 1 --weights 3", "Leave --weights out"),
-        ("create new --slack", "--supply with --demand"),
-        ("create new --surplus", "--supply with --demand"),
-        ("create new --supply 1 --demand 2 --surplus", "--shortage COST, what each unmet"),
+        ("create new --slack", "--settings STUDY.toml"),
+        ("create new --surplus", "--settings STUDY.toml"),
         ("create new --supply 1 --demand 1 --policy GenCT", "Did you mean 'GenCTS'"),
-        ("create new --supply 1 --demand 1 --losses 250", "--losses 0,250"),
-        ("create new --supply 1 --demand 1 --outside cut", "'refuse' or 'clip'"),
-        ("create new --supply 1 --demand 1 --set lanes.toml", "--set FILE.toml"),
+        ("create new --supply 1 --demand 1 --loss-range 250", "--loss-range 0,250"),
+        ("create new --supply 1 --demand 1 --outside clip", "the file of --settings"),
+        ("create new --supply 1 --demand 1 --set lanes.toml", "--set: expected a TOML file"),
         ("ask lane", "Did you mean 'lanes'?"),
         ("ask lanes --demand 10", "names with numbers"),
         ("ask lanes --budget 3", "--set FILE.toml"),
@@ -588,7 +628,7 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
 @pytest.mark.parametrize(
     ("table", "hint"),
     [
-        ("lane,loss\nLyon->north,1\n", "--arm lane"),
+        ("lane,loss\nLyon->north,1\n", "--arm-column lane"),
         ("arm,loss\nLyon->north,12x\n", "row 2, loss: '12x' is not a number"),
         ("arm,loss\n\nLyon->north,1\n,1\n", "row 4, arm is empty"),
         ("arm,loss\nLyon->north,120,5\n", "120.5"),
@@ -599,7 +639,7 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
             "losses, row 4: expected names such as 'Lyon->north', got 'Lyon->nroth'. "
             "Check the spelling. Did you mean 'Lyon->north'?",
         ),
-        ("arm,loss\nLyon->north,1200\n", "create the study with --outside clip"),
+        ("arm,loss\nLyon->north,1200\n", 'reports = { outside = "clip" } in its settings'),
         ("arm;loss\nLyon->north;1.076\n", "got 1.076. State --decimal , or --decimal ."),
     ],
 )
@@ -788,36 +828,40 @@ ENDATA
 def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "plan.mps"
     path.write_text(MODEL)
-    create = ("create", "depots", "--model", path, "--losses", "0,100")
-    made = run(*create, "--arms", "x[*]", "--known", "helpers", "--json")
+    helpers, known = tmp_path / "helpers.toml", tmp_path / "all.toml"
+    helpers.write_text('known = "helpers"\n')
+    known.write_text('known = "all"\n')
+    create = ("create", "depots", "--model", path, "--loss-range", "0,100")
+    made = run(*create, "--columns", "x[*]", "--settings", helpers, "--json")
     assert made.json["arms"] == ["x[north]", "x[south]"]
     plan = run("ask", "depots", "--exclude", "x[south]", "--json").json["plan"]
     assert plan == {"x[north]": 4, "x[south]": 0}
     assert run("best", "depots", "--json").json["plan"] == {"x[north]": 0, "x[south]": 4}
     for options, words in (
-        ((), "--arms: expected the columns that are arms"),
-        (("--arms", "x[*]"), "--known: expected 'all', 'helpers' or 'nothing'"),
-        (("--arms", "y[*]", "--known", "all"), "--arms: expected a name or pattern"),
-        (("--arms", "x[*]", "--known", "all", "--supply", "1", "--demand", "1"), "--set: expected"),
+        ((), "--columns: expected the columns that are arms"),
+        (("--columns", "x[*]"), "--settings, known: expected 'all', 'helpers' or 'nothing'"),
+        (("--columns", "y[*]", "--settings", known), "--columns: expected a name or pattern"),
         (
-            ("--arms", "x[*]", "--known", "all", "--rewards", "0,9"),
-            "--rewards: expected a model that is maximised",
+            ("--columns", "x[*]", "--settings", known, "--supply", "1", "--demand", "1"),
+            "--set: expected",
         ),
     ):
         refused = run(*create, *options)
         assert refused.code != 0
         assert words in " ".join(refused.err.split())
-    lanes = ("create", "lanes", "--supply", "1", "--demand", "1", "--known", "all")
-    assert "--known: expected --model with it" in run(*lanes).err
+    lanes = ("create", "lanes", "--supply", "1", "--demand", "1", "--settings", known)
+    assert "--settings, known: expected --model with it" in run(*lanes).err
     path.write_text("ROWS\n")
-    assert "--model, line 1: expected" in run(*create, "--arms", "x", "--known", "all").err
+    assert "--model, line 1: expected" in run(*create, "--columns", "x").err
 
 
 def test_promises_are_made_shown_and_released(run: Run, tmp_path: Path) -> None:
     amounts, ahead = tmp_path / "co2 of lanes.csv", tmp_path / "days.json"
     amounts.write_text("arm;amount\n*;80\nLyon->*;120,5\n", encoding="utf-8")
     text = f"CO2 <= 2000 until 2027-11-30 plays 2 of {amounts}"
-    assert run("create", "lanes", *LANES, "--promise", text).code == 0
+    settings = tmp_path / "promises.toml"
+    settings.write_text(f"promises = ['{text}']\n", encoding="utf-8")
+    assert run("create", "lanes", *LANES, "--settings", settings).code == 0
     ahead.write_text('[{"demand": [5, 5]}]', encoding="utf-8")
     said = run("ask", "lanes", "--ahead", ahead, "--json").json
     assert [*said["prices"]] == ["CO2"]
@@ -861,9 +905,11 @@ def test_a_promise_that_is_wrong_says_where(
 ) -> None:
     amounts = tmp_path / "co2.csv"
     amounts.write_text("arm,amount\n*,80\n")
-    said = run("create", "lanes", *LANES, "--promise", text.format(amounts))
+    settings = tmp_path / "promises.toml"
+    settings.write_text(f"promises = ['{text.format(amounts)}']\n")
+    said = run("create", "lanes", *LANES, "--settings", settings)
     assert said.code != 0
-    assert "--promise" in said.err
+    assert "promises" in said.err
     assert reason in " ".join(said.err.split())
     assert run("list", "--json").json["studies"] == []
 
@@ -882,7 +928,9 @@ def test_a_promise_that_is_wrong_says_where(
 def test_amounts_that_are_wrong_are_named(run: Run, tmp_path: Path, file: str, reason: str) -> None:
     amounts = tmp_path / "co2.csv"
     amounts.write_text(file)
-    said = run("create", "lanes", *LANES, "--promise", f"CO2 <= 9 plays 2 of {amounts}")
+    settings = tmp_path / "promises.toml"
+    settings.write_text(f"promises = ['CO2 <= 9 plays 2 of {amounts}']\n")
+    said = run("create", "lanes", *LANES, "--settings", settings)
     assert said.code != 0
     assert reason in " ".join(said.err.split())
     assert run("list", "--json").json["studies"] == []

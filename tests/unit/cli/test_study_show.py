@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from scipy.stats import ttest_ind
 from typer.testing import CliRunner
 
-from multiplay import Budget, Coverage, GenCTS, LinTS, ScaledScribble, Study, Transport
+from multiplay import Budget, Coverage, GenCTS, LinTS, Reports, ScaledScribble, Study, Transport
 from multiplay._support.formatting import (
     LONGEST,
     TIMES,
@@ -55,9 +55,9 @@ PLAIN = {**dict.fromkeys(FORCES_COLOUR), "COLUMNS": "80", "MULTIPLAY_STORE": Non
 def study() -> Study:
     """Two months: some plays are cancelled, some units are missing, one is clipped, costs fall."""
     plans = Budget(6, [3] * 5, names=NAMES)
-    words: Any = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "week"}
-    terms: Any = {"losses": (0, 250), "outside": "clip", "store": STORE}
-    made = Study.create("two months", plans, GenCTS(), **terms, **words)
+    words = Words("EUR", "truck", "lane", "week")
+    terms: Any = {"loss_range": (0, 250), "reports": Reports(outside="clip"), "store": STORE}
+    made = Study.create("two months", plans, GenCTS(), **terms, words=words)
     rng, means = np.random.default_rng(3), dict(zip(NAMES, (40, 90, 120, 160, 200), strict=True))
     for day in range(ROUNDS):
         at = FIRST + timedelta(days=day)
@@ -290,7 +290,7 @@ def test_three_hundred_arms_and_rewards() -> None:
         "many",
         Budget(5, [1] * 300, names=names, sense="max"),
         GenCTS(),
-        rewards=(-5, 20),
+        loss_range=(-5, 20),
         store=STORE,
     )
     play = many.ask()
@@ -325,7 +325,7 @@ def test_who_knows_totals_only_says_so() -> None:
     assert "4 lanes, losses from 0 to 1" in screen
     assert "by the totals of days (ScaledScribble(horizon=9))" in screen
     assert "best plan not known by ScaledScribble(" in screen
-    assert "Tell the losses of each arm, or continue with ask()." in screen
+    assert "Tell the losses of each arm, or continue with multiplay study ask." in screen
     assert "◂" not in screen
     assert "refused" in json.loads(shown(blind, "--json"))["best"]
     assert study_report(study_facts(blind)).count("<svg") == 2
@@ -343,7 +343,7 @@ def test_rewards_that_are_no_sums_are_not_drawn() -> None:
 
 
 def test_alarms_are_shown() -> None:
-    changed = Study.create("changed", Budget(2, [2, 2]), GenCTS(), losses=(0, 10), store=STORE)
+    changed = Study.create("changed", Budget(2, [2, 2]), GenCTS(), loss_range=(0, 10), store=STORE)
     for day in range(160):
         play = changed.ask()
         cost = 1.0 if day < 80 else 9.0
@@ -359,7 +359,7 @@ def test_alarms_are_shown() -> None:
         ]
         assert row.split()[-6:] == [*numbers, f"{alarm.sure:.1%}", "yes" if alarm.acted else "no"]
     assert "No change" not in screen
-    assert "BootstrapCTS(change='follow')" in screen
+    assert "BootstrapCTS(memory=Changes())" in screen
     assert f'<td class="">{alarms["since"][0]}</td>' in study_report(study_facts(changed))
 
 

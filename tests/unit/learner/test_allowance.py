@@ -23,15 +23,16 @@ from multiplay import (
     PriceList,
     Study,
     Transport,
+    Words,
 )
+from multiplay.constraints.baseline import z_of
 from multiplay.learner.allowance import Allowance
-from multiplay.policies.allowance import z_of
 
 EUROS = (0.0, 250.0)
 PLANS = Transport([5, 6, 7], [6, 7, 5])
 MEANS = dict(zip(PLANS.names, np.random.default_rng(1).uniform(40, 160, PLANS.d), strict=True))
 MONDAY = datetime(2026, 11, 16, 8, tzinfo=UTC)
-SETTINGS: dict[str, Any] = {"losses": EUROS, "baseline": InProportion(), "allowance": 0.05}
+SETTINGS: dict[str, Any] = {"loss_range": EUROS, "baseline": InProportion(), "allowance": 0.05}
 Live = Learner | Study
 STORE = "memory://allowance"
 
@@ -84,9 +85,9 @@ def test_allowance_by_hand_and_first_play() -> None:
 def test_the_policy_is_free_again_with_its_own_random_numbers() -> None:
     """A huge allowance changes nothing, and a tiny one begins with the baseline."""
     for policy in (GenCTS(), BootstrapCTS(), None):
-        free = Learner(PLANS, policy, losses=EUROS)
-        huge = Learner(PLANS, policy, losses=EUROS, baseline=InProportion(), allowance=1e6)
-        tiny = Learner(PLANS, policy, losses=EUROS, baseline=InProportion(), allowance=1e-9)
+        free = Learner(PLANS, policy, loss_range=EUROS)
+        huge = Learner(PLANS, policy, loss_range=EUROS, baseline=InProportion(), allowance=1e6)
+        tiny = Learner(PLANS, policy, loss_range=EUROS, baseline=InProportion(), allowance=1e-9)
         for k in range(5):
             ours, theirs, none = (day(one, k) for one in (huge, free, tiny))
             assert ours.plan == theirs.plan
@@ -100,7 +101,7 @@ def make_learner(**settings: Any) -> Learner:
 
 
 def make_study(**settings: Any) -> Study:
-    if "allowed" in Study.list(store=STORE):
+    if "allowed" in Study.names(store=STORE):
         Study.delete("allowed", store=STORE)
     return Study.create("allowed", PLANS, store=STORE, **settings)
 
@@ -175,7 +176,7 @@ def test_study_verifies_reopens_and_follows(rule: Any) -> None:
     given: dict[str, Any] = {}
     if rule == "each day":
         given["baseline"] = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
-    study = make_study(**settings, changing=True)
+    study = make_study(**settings, varying_set=True)
     other = Study.open("allowed", store=STORE)
     small = Transport([2, 6, 7], [5, 5, 5])
     for k in range(40):  # snapshots are written on the way
@@ -218,7 +219,7 @@ def test_save_and_load_continue(tmp_path: Path) -> None:
 def test_rewards_and_other_sets() -> None:
     """With rewards the plan may bring a little less; on sets without flows, plan or baseline."""
     plans = Budget(20, [20, 20], names=["air", "sea"], sense="max")
-    learner = Learner(plans, rewards=(0, 100), baseline=InProportion(), allowance=0.1)
+    learner = Learner(plans, loss_range=(0, 100), baseline=InProportion(), allowance=0.1)
     for _ in range(15):
         play = learner.ask()
         learner.tell(play, {"air": [30.0] * play.plan["air"], "sea": [60.0] * play.plan["sea"]})
@@ -227,7 +228,7 @@ def test_rewards_and_other_sets() -> None:
 
 
 def test_why_says_what_the_policy_wanted() -> None:
-    learner = Learner(PLANS, **SETTINGS, unit="truck", arm="lane")
+    learner = Learner(PLANS, **SETTINGS, words=Words(unit="truck", arm="lane"))
     play = learner.ask()
     assert play.restricted
     text = str(play.why())
@@ -255,8 +256,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sure": "yes"}, "sure"),
     ({"per": "month"}, "per"),
     ({"per": ["week"]}, "per"),
-    ({"losses": (-10, 250)}, "losses"),
-    ({"losses": {"s1->d1": (-10, 250), "*": (0, 250)}}, "losses"),
+    ({"loss_range": (-10, 250)}, "loss_range"),
+    ({"loss_range": {"s1->d1": (-10, 250), "*": (0, 250)}}, "loss_range"),
     ({"policy": GenLBINFV()}, "policy"),
     ({"policy": ESCB()}, "policy"),
     ({"features": Features(rain=Flag())}, "features"),
@@ -290,7 +291,7 @@ def test_bad_baselines_of_a_day_change_nothing(make: Callable[..., Live]) -> Non
         assert error.value.argument.startswith("baseline")
     assert (live.asked, live.allowance().days) == (0, 0)
     assert live.ask(baseline=usual).plan == usual
-    for settings in (SETTINGS, {"losses": EUROS}):
+    for settings in (SETTINGS, {"loss_range": EUROS}):
         with pytest.raises(InvalidInput, match="baseline"):
             Learner(PLANS, **settings).ask(baseline=usual)
     with pytest.raises(InvalidInput, match="allowance"):

@@ -133,7 +133,7 @@ def test_what_is_declared() -> None:
     assert {name for name, one in made.items() if one.learns_from == "units"} == {"Duplicated"}
     assert {name for name, one in made.items() if one.learns_from == "round"} == bandits
     assert {name for name, one in made.items() if one.needs_linear} == {
-        *("Conservative", "ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
+        *("Constrained", "ESCB", "FPLIX", "GenAdaINF", "GenLBINFV", "Hybrid", "LBINF"),
         "OLSUCBC",
         *bandits,
     }
@@ -300,7 +300,9 @@ class Live(GenCTS):
             state["plan"] = feedback.count
 
     def believed(self, state: Arrays) -> FloatArray:
-        return super().believed(state)[:, 0] if self.breaks == "belief" else super().believed(state)
+        mean = super().believed(state)
+        assert mean is not None
+        return mean[:, 0] if self.breaks == "belief" else mean
 
     def interval(self, state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
         half = (1 - level if self.breaks == "interval" else level) * np.ones(state["p"].shape) / 2

@@ -11,6 +11,7 @@ import pytest
 from multiplay import (
     Budget,
     Category,
+    Changes,
     FeatureCTS,
     Features,
     Flag,
@@ -20,7 +21,7 @@ from multiplay import (
     Number,
     Transport,
 )
-from multiplay.learner import snapshot
+from multiplay.studies import learner_files
 
 SIDES = (["Lyon", "Lille"], ["north", "south"])
 PLANS = Transport([2, 1], [1, 2], names=SIDES)
@@ -36,13 +37,17 @@ TODAY = {"fuel": 1.7, "weekday": "Tue", "rain": {"Lyon->south": True, "*": False
 
 
 def new(**settings: Any) -> Learner:
-    given: dict[str, Any] = {"features": DECLARED, "arms": {"km": KM}, "losses": (0, 250)}
+    given: dict[str, Any] = {
+        "features": DECLARED,
+        "arm_features": {"km": KM},
+        "loss_range": (0, 250),
+    }
     return Learner(PLANS, **(given | settings))
 
 
 def bits(learner: Learner) -> Any:
     """Return the whole state of a learner, to compare it."""
-    header, arrays = snapshot.record(learner.engine, learner.log)
+    header, arrays = learner_files.record_of(learner.replica, learner.journal)
     return repr(header), {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -70,7 +75,7 @@ def euros(play: Any, km: float = 0.2, base: float = 40.0) -> dict[str, list[floa
 
 
 def test_the_default_policy_reads_features() -> None:
-    assert new().policy == FeatureCTS(change="follow")
+    assert new().policy == FeatureCTS(memory=Changes())
 
 
 def test_phi_of_a_play_is_that_of_the_definition() -> None:
@@ -129,11 +134,11 @@ def test_features_without_declaration_are_refused() -> None:
     with pytest.raises(InvalidInput, match="declared features"):
         learner.ask(features={"fuel": 1.7})
     with pytest.raises(InvalidInput, match="declared features"):
-        learner.describe({"km": KM})
+        learner.set_arm_features({"km": KM})
     with pytest.raises(InvalidInput, match="declared features"):
         learner.effects()
     with pytest.raises(InvalidInput, match="declared features"):
-        Learner(PLANS, arms={"km": KM})
+        Learner(PLANS, arm_features={"km": KM})
 
 
 def test_a_policy_that_cannot_read_features_is_refused() -> None:
@@ -141,16 +146,9 @@ def test_a_policy_that_cannot_read_features_is_refused() -> None:
         new(policy=GenCTS())
 
 
-def test_forget_is_refused_with_features() -> None:
-    learner = new()
-    learner.tell(play := learner.ask(features=TODAY), euros(play))
-    with pytest.raises(InvalidInput, match="declared features"):
-        learner.forget(before=2)
-
-
 def test_scales_are_frozen_by_the_first_table_and_never_change() -> None:
     declared = Features(km=Number(), fuel=Number())
-    learner = Learner(PLANS, features=declared, arms={"km": KM})
+    learner = Learner(PLANS, features=declared, arm_features={"km": KM})
     km = declared_of(learner).columns["km"]
     quartiles = np.quantile(list(KM.values()), [0.25, 0.5, 0.75])
     assert (km.centre, km.scale) == (quartiles[1], (quartiles[2] - quartiles[0]) / 1.349)
@@ -159,12 +157,12 @@ def test_scales_are_frozen_by_the_first_table_and_never_change() -> None:
     assert not declared_of(learner).frozen
     learner.ask(features={"fuel": 1.7})
     learner.ask(features={"fuel": 5.0})
-    learner.describe({"km": {"Lyon->north": 9000.0}})
+    learner.set_arm_features({"km": {"Lyon->north": 9000.0}})
     assert declared_of(learner) == Features(km=Number(km.centre, km.scale), fuel=Number(1.7, 1.0))
 
 
 def test_new_arms_keep_the_features_of_their_first_day() -> None:
-    learner = new(changing=True)
+    learner = new(varying_set=True)
     today = Transport([2, 1], [1, 2], names=(["Lyon", "Paris"], ["north", "south"]))
     with pytest.raises(InvalidInput, match="Paris->north"):
         learner.ask(today, features=TODAY)
@@ -216,7 +214,7 @@ def scenario(learner: Learner, path: Any, save_at: int | None) -> Learner:
         else:
             learner.tell(play.id, lanes)
         if day == 5:
-            learner.describe({"km": {"Nice->north": 900.0}})
+            learner.set_arm_features({"km": {"Nice->north": 900.0}})
             learner.learn({"Lyon->south": 2, "Lille->north": 1}, euros_of(), features=today)
     for id, lanes in reversed(waiting):
         learner.tell(id, lanes, missing="ignore")
@@ -236,8 +234,8 @@ def table() -> Any:
 @pytest.mark.parametrize("save_at", [0, 3, 6, 8])
 def test_a_learner_that_was_saved_continues_bit_for_bit(save_at: int, tmp_path: Any) -> None:
     """Late, partial, missing and cancelled plays, other sets, new arms."""
-    whole = scenario(new(changing=True), tmp_path / "one", None)
-    cut = scenario(new(changing=True), tmp_path / "two", save_at)
+    whole = scenario(new(varying_set=True), tmp_path / "one", None)
+    cut = scenario(new(varying_set=True), tmp_path / "two", save_at)
     for name, array in beliefs_of(whole).arrays.items():
         same = beliefs_of(cut).arrays[name]
         assert same.tobytes() == array.tobytes(), name
@@ -252,7 +250,7 @@ def test_a_learner_that_was_saved_continues_bit_for_bit(save_at: int, tmp_path: 
 
 def test_beliefs_equal_those_of_the_policy_on_the_same_reports(tmp_path: Any) -> None:
     """With losses in [0, 1] both have the same model: an independent way to the same numbers."""
-    learner = new(policy=FeatureCTS(), changing=True, losses=(0, 1))
+    learner = new(policy=FeatureCTS(), varying_set=True, loss_range=(0, 1))
     rng = np.random.default_rng(0)
     for day in range(8):
         play = learner.ask(features=TODAY | {"fuel": 1.5 + 0.05 * day})
@@ -323,7 +321,7 @@ def test_a_table_teaches_what_single_plans_teach() -> None:
 
 
 def test_the_first_table_freezes_scales() -> None:
-    learner = Learner(PLANS, losses=(0, 250), features=Features(fuel=Number()))
+    learner = Learner(PLANS, loss_range=(0, 250), features=Features(fuel=Number()))
     learner.learn_table(table())
     fuel = declared_of(learner).columns["fuel"]
     quartiles = np.quantile([1.5, 1.6], [0.25, 0.5, 0.75])  # two arms and rounds

@@ -34,7 +34,7 @@ from multiplay.learner import snapshot
 from multiplay.learner.engine import Engine
 from multiplay.learner.policy_state import PolicyState
 from multiplay.storage import MemoryStore
-from multiplay.studies import synced
+from multiplay.studies import learner_files, synced
 
 POLICIES: dict[str, tuple[mp.Policy, dict[str, Any]]] = {
     "GenCTS": (mp.GenCTS(), {}),
@@ -214,14 +214,14 @@ class History:
         given = rnd.choice(RANGES)
         rewards, clip = rnd.random() < 0.3, rnd.random() < 0.4
         self.sense, self.certain = ("max" if rewards else "min"), rnd.random() < 0.5
-        unit: dict[str, Any] = {"rewards" if rewards else "losses": given}
+        unit: dict[str, Any] = {"loss_range": given}
         self.file = folder / "learner.npz"
         self.learner: Any = self.begun(
             USUAL.actions(self.sense),
             self.policy,
             seed=seed % 1000,
-            outside="clip" if clip else "refuse",
-            changing=True,
+            reports=mp.Reports("clip" if clip else "refuse"),
+            varying_set=True,
             **unit,
         )
         others = min(low for low, _ in given.values()), max(high for _, high in given.values())
@@ -459,7 +459,7 @@ class History:
 
     def fingerprint(self) -> tuple[str, dict[str, bytes]]:
         """Return all that the learner holds."""
-        header, arrays = snapshot.record(self.learner.engine, self.learner.log)
+        header, arrays = learner_files.record_of(self.learner.replica, self.learner.journal)
         return json.dumps(header), {name: array.tobytes() for name, array in arrays.items()}
 
     def compare(self) -> None:
@@ -529,7 +529,9 @@ class History:
         beliefs = slow.beliefs().beliefs()
         for name in ("mean", "low", "high"):
             shares = [getattr(one, name) for one in beliefs]
-            euros = [slow.in_euros(share) for share in shares]
+            euros = [
+                slow.in_euros(name, share) for name, share in zip(slow.arms, shares, strict=True)
+            ]
             np.testing.assert_allclose(table[name], euros, rtol=1e-7, atol=1e-7)
 
     def compare_plays(self, slow: SlowLearner) -> None:
@@ -578,7 +580,7 @@ class StudyHistory(History):
         return InStudy.create("lanes", actions, policy, store=self.store, **settings)
 
     def fingerprint(self) -> tuple[str, dict[str, bytes]]:
-        header, arrays = snapshot.record(self.learner.engine, None)
+        header, arrays = snapshot.record(self.learner.engine)
         bits = {name: array.tobytes() for name, array in arrays.items() if name != "rng"}
         return json.dumps(header) + self.learner.plays().to_csv(), bits
 
@@ -638,7 +640,7 @@ def test_histories_are_those_of_the_slow_twin(
 def test_what_every_unit_loses_at_least_counts_for_new_arms_as_for_old_ones() -> None:
     """Otherwise a warehouse that opens late looks worse than the others, day by day."""
     for policy in (mp.GenLBINFV(), mp.GenAdaINF()):
-        learner = mp.Learner(USUAL.actions("min"), policy, losses=(50, 250))
+        learner = mp.Learner(USUAL.actions("min"), policy, loss_range=(50, 250))
         for _ in range(10):
             play = learner.ask()
             learner.tell(play.id, {name: [150.0] * k for name, k in play.plan.items()})

@@ -15,8 +15,9 @@ import multiplay as mp
 from multiplay import Learner, Policy, Transport
 from multiplay.actions import ActionSet
 from multiplay.errors import Conflict
-from multiplay.learner import PendingPlay, snapshot
+from multiplay.learner import PendingPlay
 from multiplay.random import Rng
+from multiplay.studies import learner_files
 from multiplay.types import Arrays, FloatArray
 
 TOWNS = ["Lyon", "Lille"], ["north", "south"]
@@ -52,7 +53,7 @@ def told(play: PendingPlay, number: int, high: float = 1.0) -> dict[str, Any]:
 
 def dump(learner: Learner) -> Any:
     """Return everything that a learner holds, as it would be saved."""
-    header, arrays = snapshot.record(learner.engine, learner.log)
+    header, arrays = learner_files.record_of(learner.replica, learner.journal)
     content = {k: (v.dtype.str, v.shape, v.tobytes()) for k, v in arrays.items()}
     return json.dumps(header), content
 
@@ -86,7 +87,7 @@ def played(policy: Policy, rounds: int = 6, **options: Any) -> Learner:
 
 @able
 def test_any_set_over_known_and_new_arms_can_be_played(policy: Policy) -> None:
-    learner = Learner(PLANS, policy, seed=1, changing=True)
+    learner = Learner(PLANS, policy, seed=1, varying_set=True)
     bigger = Transport([40, 35], [50, 25], names=TOWNS)
     other = mp.Budget(3, [2, 2], names=["Lille->south", "Lyon->north"])
     sets = [BUSY, CLOSED, bigger, SHORT, PLANS, other, Transport([0, 0], [0, 0], names=TOWNS)]
@@ -113,7 +114,7 @@ def test_sets_of_different_classes_share_their_arms(policy: Policy) -> None:
 def test_beliefs_do_not_depend_on_the_order_of_the_arms() -> None:
     """Losses of 0 and 1 leave nothing to the coins."""
     turned = mp.Explicit(PLANS.enumerate()[:, ::-1], names=LANES[::-1])
-    one, other = Learner(PLANS, mp.GenCTS(), 1), Learner(PLANS, mp.GenCTS(), 1)
+    one, other = Learner(PLANS, mp.GenCTS(), seed=1), Learner(PLANS, mp.GenCTS(), seed=1)
     for t in range(6):
         plan = PLANS.enumerate()[t % 2]
         losses = {
@@ -148,8 +149,8 @@ def test_a_new_arm_knows_what_it_would_have_known_all_along() -> None:
 
 @unable
 def test_a_policy_for_one_set_says_so(policy: Policy) -> None:
-    with refused("policy: expected a policy for changing sets, because changing=True"):
-        Learner(PLANS, policy, changing=True)
+    with refused("policy: expected a policy for changing sets, because varying_set=True"):
+        Learner(PLANS, policy, varying_set=True)
     learner = Learner(PLANS, policy)
     needed = "expected the set of the learner"
     unchanged(learner, f"actions: {needed}", lambda: learner.ask(BUSY))
@@ -185,7 +186,7 @@ BAD_DAYS: dict[str, Any] = {
     "a class": Transport,
     "no common arm": mp.Budget(2, [1, 1], names=["Nice", "Metz"]),
     "another sense": Transport([2, 3], [4, 1], names=TOWNS, sense="max"),
-    "sets that change": mp.Changing([PLANS, CLOSED]),
+    "sets that change": mp.TimeVarying([PLANS, CLOSED]),
 }
 
 
@@ -212,7 +213,7 @@ def test_a_shortage_without_a_penalty_says_what_to_write() -> None:
 
 @able
 def test_a_day_without_units_is_a_plan_of_zeros(policy: Policy) -> None:
-    learner = Learner(PLANS, policy, losses=(0, 250))
+    learner = Learner(PLANS, policy, loss_range=(0, 250))
     play = learner.ask(Transport([0, 0], [0, 0], names=TOWNS))
     assert set(play.plan.values()) == {0}
     assert play.expected == (0.0, 0.0, 0.0)
@@ -312,7 +313,7 @@ def test_limits_of_arms_that_are_not_there_today_are_refused() -> None:
 @able
 def test_euros_give_the_plans_of_losses_from_0_to_1(policy: Policy) -> None:
     """256 divides exactly, so that everything is the same bit for bit."""
-    one, euros = Learner(PLANS, policy, 4), Learner(PLANS, policy, 4, losses=(0, 256))
+    one, euros = Learner(PLANS, policy, seed=4), Learner(PLANS, policy, seed=4, loss_range=(0, 256))
     for t in range(12):
         today = [PLANS, BUSY, CLOSED][t % 3]
         play, same = one.ask(today), euros.ask(today)
@@ -354,8 +355,7 @@ def by_arm(actions: ActionSet, low: float = 50) -> dict[str, tuple[float, float]
 def test_the_best_plan_is_the_one_of_least_euros(kind: str, named: bool, policy: Policy) -> None:
     actions = UNEVEN[kind]
     ranges: Any = by_arm(actions) if named else (50, 250)
-    unit = "losses" if actions.sense == "min" else "rewards"
-    learner = Learner(actions, policy, 5, **{unit: ranges})
+    learner = Learner(actions, policy, seed=5, loss_range=ranges)
     bounds = np.array([ranges[name] if named else ranges for name in actions.names])
     rng = np.random.default_rng(1)
     for _ in range(15):
@@ -371,7 +371,9 @@ def test_the_best_plan_is_the_one_of_least_euros(kind: str, named: bool, policy:
     everything = actions.enumerate()
     total = everything @ unit_costs
     best = learner.best()
-    assert best.expected.total == pytest.approx((total.min if unit == "losses" else total.max)())
+    assert best.expected.total == pytest.approx(
+        (total.min if actions.sense == "min" else total.max)()
+    )
     assert best.expected.low <= best.expected.total <= best.expected.high
     for plan, cost in zip(everything, total, strict=True):
         assert learner.expect(plan).total == pytest.approx(cost)
@@ -381,7 +383,7 @@ def test_thompson_draws_count_the_known_part_of_the_losses() -> None:
     """A unit costs 100 to 101: the plan with the fewest units is the best one, whatever comes."""
     actions = mp.Explicit([[0, 1, 4], [2, 2, 0], [1, 0, 0]])
     for policy in (mp.GenCTS(), mp.GaussianCTS(), mp.FPLIX()):
-        learner = Learner(actions, policy, 5, losses=(100, 101))
+        learner = Learner(actions, policy, seed=5, loss_range=(100, 101))
         for t in range(10):
             play = learner.ask()
             learner.tell(play.id, [[100.5] * k for k in play.action])
@@ -391,36 +393,36 @@ def test_thompson_draws_count_the_known_part_of_the_losses() -> None:
 @unable
 def test_ranges_above_0_need_a_policy_that_can_count_them(policy: Policy) -> None:
     uneven = mp.Explicit([[0, 1], [2, 0]])
-    with refused("losses: expected ranges from 0"):
-        Learner(uneven, policy, losses=(50, 250))
-    Learner(PLANS, policy, losses=(50, 250))
-    Learner(uneven, policy, losses=(0, 250))
+    with refused("loss_range: expected ranges from 0"):
+        Learner(uneven, policy, loss_range=(50, 250))
+    Learner(PLANS, policy, loss_range=(50, 250))
+    Learner(uneven, policy, loss_range=(0, 250))
 
 
 BAD_RANGES: dict[str, tuple[str, dict[str, Any]]] = {
-    "nan": ("losses", {"losses": (0, np.nan)}),
-    "infinite": ("losses", {"losses": (0, np.inf)}),
-    "wider than floats": ("losses", {"losses": (-1e308, 1e308)}),
-    "empty": ("losses", {"losses": (5, 5)}),
-    "turned": ("losses", {"losses": (250, 0)}),
-    "text": ("losses", {"losses": ("0", "250")}),
-    "one text": ("losses", {"losses": "0-250"}),
-    "bool": ("losses", {"losses": (False, True)}),
-    "one number": ("losses", {"losses": 250}),
-    "three numbers": ("losses", {"losses": (0, 1, 2)}),
-    "unknown arm": ("losses", {"losses": {"Nice->north": (0, 1), "*": (0, 2)}}),
-    "an arm without": ("losses", {"losses": {"Lyon->north": (0, 1)}}),
+    "nan": ("loss_range", {"loss_range": (0, np.nan)}),
+    "infinite": ("loss_range", {"loss_range": (0, np.inf)}),
+    "wider than floats": ("loss_range", {"loss_range": (-1e308, 1e308)}),
+    "empty": ("loss_range", {"loss_range": (5, 5)}),
+    "turned": ("loss_range", {"loss_range": (250, 0)}),
+    "text": ("loss_range", {"loss_range": ("0", "250")}),
+    "one text": ("loss_range", {"loss_range": "0-250"}),
+    "bool": ("loss_range", {"loss_range": (False, True)}),
+    "one number": ("loss_range", {"loss_range": 250}),
+    "three numbers": ("loss_range", {"loss_range": (0, 1, 2)}),
+    "unknown arm": ("loss_range", {"loss_range": {"Nice->north": (0, 1), "*": (0, 2)}}),
+    "an arm without": ("loss_range", {"loss_range": {"Lyon->north": (0, 1)}}),
     "bad pair of an arm": (
-        "losses of 'Lyon->north'",
-        {"losses": {"Lyon->north": (1, 0), "*": (0, 2)}},
+        "loss_range['Lyon->north']",
+        {"loss_range": {"Lyon->north": (1, 0), "*": (0, 2)}},
     ),
-    "no arm": ("losses", {"losses": {}}),
-    "rewards of losses": ("rewards", {"rewards": (0, 250)}),
-    "both": ("rewards", {"losses": (0, 1), "rewards": (0, 1)}),
-    "outside": ("outside", {"outside": "ignore"}),
-    "outside bool": ("outside", {"outside": True}),
-    "missing": ("missing", {"missing": "drop"}),
-    "changing": ("changing", {"changing": "no"}),
+    "no arm": ("loss_range", {"loss_range": {}}),
+    "outside": ("outside", {"reports": mp.Reports(outside="ignore")}),
+    "outside bool": ("outside", {"reports": mp.Reports(outside=True)}),  # type: ignore[arg-type]
+    "missing": ("missing", {"reports": mp.Reports(missing="drop")}),
+    "reports": ("reports", {"reports": "clip"}),
+    "words": ("words", {"words": "EUR"}),
+    "varying_set": ("varying_set", {"varying_set": "no"}),
 }
 
 
@@ -431,12 +433,10 @@ def test_bad_settings_are_refused(argument: str, options: dict[str, Any]) -> Non
 
 
 def test_a_range_is_for_units_that_add_up() -> None:
-    with refused("rewards"):
-        Learner(mp.Coverage(4, [3, 1]), mp.GenCTS(), rewards=(0, 250))
-    with refused("losses: expected a set with sense='min'"):
-        Learner(mp.Knapsack([3, 4], 10), mp.GenCTS(), losses=(0, 250))
-    learner = Learner(mp.Budget(4, [4, 4], sense="max"), mp.GenCTS(), rewards=(0, 250))
-    unchanged(learner, "rewards", lambda: learner.ask(mp.Coverage(4, [3, 1])))
+    with refused("loss_range"):
+        Learner(mp.Coverage(4, [3, 1]), mp.GenCTS(), loss_range=(0, 250))
+    learner = Learner(mp.Budget(4, [4, 4], sense="max"), mp.GenCTS(), loss_range=(0, 250))
+    unchanged(learner, "loss_range", lambda: learner.ask(mp.Coverage(4, [3, 1])))
 
 
 def test_coverage_is_expected_by_its_value() -> None:
@@ -453,11 +453,11 @@ def test_coverage_is_expected_by_its_value() -> None:
 
 
 def test_a_loss_outside_is_refused_or_clipped_and_counted() -> None:
-    strict = Learner(PLANS, mp.GenCTS(), losses=(0, 250))
+    strict = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250))
     play = strict.ask()
     high = {name: [251.0] * k for name, k in play.plan.items()}
     unchanged(strict, "losses of", lambda: strict.tell(play.id, high))
-    lax = Learner(PLANS, mp.GenCTS(), losses=(0, 250), outside="clip")
+    lax = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250), reports=mp.Reports(outside="clip"))
     assert str(lax.tell(lax.ask().id, high)) == "play 1: 5 of 5 units seen, 5 clipped"
     assert "5 clipped" in repr(lax)
     assert lax.plays()["clipped"].tolist() == [5]
@@ -474,7 +474,7 @@ def test_a_loss_outside_is_refused_or_clipped_and_counted() -> None:
 
 
 def test_infinite_losses_are_never_clipped() -> None:
-    lax = Learner(PLANS, mp.GenCTS(), losses=(0, 250), outside="clip")
+    lax = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250), reports=mp.Reports(outside="clip"))
     play = lax.ask()
     bad = {name: [np.inf] * k for name, k in play.plan.items()}
     unchanged(lax, "losses", lambda: lax.tell(play.id, bad))
@@ -483,7 +483,7 @@ def test_infinite_losses_are_never_clipped() -> None:
 
 
 def test_unmet_units_cost_their_penalty() -> None:
-    learner = Learner(PLANS, mp.GenCTS(), losses=(0, 250))
+    learner = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250))
     play = learner.ask(SHORT)
     assert {"unmet->north", "unmet->south"} < set(play.plan)
     assert sum(play.plan.values()) == 5
@@ -545,7 +545,7 @@ def test_units_that_are_missing_teach_nothing_else(policy: Policy) -> None:
 
 @able
 def test_an_arm_may_be_missing_for_long(policy: Policy) -> None:
-    learner = Learner(PLANS, policy, missing="ignore")
+    learner = Learner(PLANS, policy, reports=mp.Reports(missing="ignore"))
     for t in range(30):
         play = learner.ask()
         losses = told(play, t)
@@ -573,7 +573,7 @@ def test_what_is_left_out_is_refused_or_ignored(losses: Any) -> None:
     unchanged(learner, "losses of", lambda: learner.tell(play.id, losses))
     done = learner.tell(play.id, losses, missing="ignore")
     assert (done.seen, done.missing, done.final) == (1, 4, True)
-    learner, play = asked(missing="ignore")
+    learner, play = asked(reports=mp.Reports(missing="ignore"))
     unchanged(learner, "losses of", lambda: learner.tell(play.id, losses, missing="refuse"))
     unchanged(learner, "missing", lambda: learner.tell(play.id, losses, missing="drop"))
     assert learner.tell(play.id, losses).missing == 4
@@ -784,7 +784,7 @@ def test_expiring_closes_what_was_told_in_full(policy: Policy) -> None:
 @unable
 def test_who_needs_all_units_refuses_gaps(policy: Policy) -> None:
     with refused("policy: expected a policy that allows missing units"):
-        Learner(PLANS, policy, missing="ignore")
+        Learner(PLANS, policy, reports=mp.Reports(missing="ignore"))
     learner = Learner(PLANS, policy)
     play = learner.ask()
     gaps = {name: [None] * units for name, units in play.plan.items()}
@@ -795,7 +795,7 @@ def test_who_needs_all_units_refuses_gaps(policy: Policy) -> None:
 
 
 def test_one_number_for_the_round_may_come_before_the_last_part(tmp_path: Path) -> None:
-    learner = Learner(PLANS, mp.LinTS(), losses=(0, 100))
+    learner = Learner(PLANS, mp.LinTS(), loss_range=(0, 100))
     play = learner.ask()
     learner.tell(play.id, {}, final=False)
     assert str(learner.tell(play.id, 250.0, final=False)).endswith("open for more")
@@ -832,7 +832,7 @@ def test_plans_of_others_are_counted() -> None:
     plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
     ones = {name: [1.0] * units for name, units in plan.items()}
     for policy in (mp.GenCTS(), mp.CombUCB()):
-        learner = Learner(PLANS, policy, 1)
+        learner = Learner(PLANS, policy, seed=1)
         ways: list[Any] = [plan, [2, 0, 2, 1], pd.Series(plan)]
         for way in ways:
             assert str(learner.learn(way, ones)) == "an external plan: 5 of 5 units seen"
@@ -1010,7 +1010,7 @@ def test_the_best_plan_has_no_exploration_and_draws_nothing(policy: Policy) -> N
 
 
 def test_arms_that_were_never_met_are_not_added_by_looking() -> None:
-    learner = Learner(PLANS, mp.GenCTS(), losses=(0, 100))
+    learner = Learner(PLANS, mp.GenCTS(), loss_range=(0, 100))
     assert learner.best(BUSY).expected.total == pytest.approx(8 * 50)
     assert len(learner.arms()) == 4
 
@@ -1040,7 +1040,7 @@ def test_a_level_is_a_probability(level: Any) -> None:
 
 def test_what_was_seen_does_not_depend_on_when_somebody_looks() -> None:
     for policy in (mp.CombUCB(), mp.Duplicated(mp.GenCTS())):
-        one, other = Learner(PLANS, policy, 1), Learner(PLANS, policy, 1)
+        one, other = Learner(PLANS, policy, seed=1), Learner(PLANS, policy, seed=1)
         for t in range(40):
             for learner in (one, other):
                 play = learner.ask(at=t)
@@ -1055,7 +1055,7 @@ def test_what_was_seen_does_not_depend_on_when_somebody_looks() -> None:
 
 
 def test_averages_are_those_of_what_was_told() -> None:
-    learner, sums = Learner(PLANS, mp.GenCTS(), losses=(0, 250)), dict.fromkeys(LANES, 0.0)
+    learner, sums = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250)), dict.fromkeys(LANES, 0.0)
     units = dict.fromkeys(LANES, 0)
     for t in range(20):
         play = learner.ask()
@@ -1078,7 +1078,7 @@ def test_averages_are_those_of_what_was_told() -> None:
     ids=repr,
 )
 def test_who_forgets_shows_what_is_left(policy: Policy) -> None:
-    learner = Learner(mp.Budget(40, [40], names=["Lyon"]), policy, losses=(0, 100))
+    learner = Learner(mp.Budget(40, [40], names=["Lyon"]), policy, loss_range=(0, 100))
     for t in range(60):
         learner.tell(learner.ask().id, [[10.0 if t < 30 else 90.0] * 40])
     (arm,) = learner.arms().to_dict("records")
@@ -1088,7 +1088,7 @@ def test_who_forgets_shows_what_is_left(policy: Policy) -> None:
 
 
 def test_drift_is_shown_in_euros() -> None:
-    learner = Learner(mp.Budget(4, [4], names=["Lyon"]), mp.GenCTS(), losses=(50, 250))
+    learner = Learner(mp.Budget(4, [4], names=["Lyon"]), mp.GenCTS(), loss_range=(50, 250))
     for t in range(60):
         learner.tell(learner.ask().id, [[60.0 if t < 30 else 240.0] * 4])
     (alarm,) = learner.drift().to_dict("records")
@@ -1100,7 +1100,10 @@ def test_drift_is_shown_in_euros() -> None:
 @pytest.mark.parametrize("policy", [mp.LinTS(), mp.LinUCB()], ids=repr)
 def test_regressions_know_what_plans_cost(policy: Policy) -> None:
     """Receipt noiseless totals of 10 to 40 euros a unit, they know the cost of every plan."""
-    learner, euros = Learner(PLANS, policy, 1, losses=(0, 50)), np.array([10.0, 40.0, 20.0, 30.0])
+    learner, euros = (
+        Learner(PLANS, policy, seed=1, loss_range=(0, 50)),
+        np.array([10.0, 40.0, 20.0, 30.0]),
+    )
     assert np.isnan(learner.ask().expected).all()
     unchanged(
         learner,
@@ -1134,7 +1137,7 @@ def test_who_knows_rounds_only_and_has_no_regression_says_so() -> None:
 
 @able
 def test_repr_says_something(policy: Policy) -> None:
-    learner = Learner(PLANS, policy, losses={"Lyon->north": (0, 9), "*": (1, 2)})
+    learner = Learner(PLANS, policy, loss_range={"Lyon->north": (0, 9), "*": (1, 2)})
     learner.ask()
     name = type(policy).__name__
     text = f"Learner({name} on 4 arms: 1 asked, 0 told, 1 pending, losses with ranges by arm)"
@@ -1146,7 +1149,7 @@ def test_repr_says_something(policy: Policy) -> None:
 
 
 def test_a_key_gives_the_same_play_for_the_same_request(tmp_path: Path) -> None:
-    learner = Learner(PLANS, mp.GenCTS(), losses=(0, 250))
+    learner = Learner(PLANS, mp.GenCTS(), loss_range=(0, 250))
     plays = {key: learner.ask(SHORT, key=key) for key in ("pending", "told")}
     learner.tell(plays["told"].id, told(plays["told"], 1))
     learner.save(tmp_path / "learner")
@@ -1190,7 +1193,9 @@ def test_a_plan_in_the_hands_of_the_caller_is_a_copy() -> None:
 
 def busy_life(policy: Policy) -> Learner:
     """Return a learner in the middle of everything."""
-    learner = Learner(PLANS, policy, 9, losses=(0, 250), outside="clip")
+    learner = Learner(
+        PLANS, policy, seed=9, loss_range=(0, 250), reports=mp.Reports(outside="clip")
+    )
     sets = [PLANS, BUSY, CLOSED, SHORT]
     for t in range(12):
         play = learner.ask(sets[t % 4], key=f"day {t}" if t % 2 else None, at=t)
@@ -1246,7 +1251,6 @@ def test_saving_twice_writes_the_same(tmp_path: Path) -> None:
     header, arrays = dump(learner)
     again, others = dump(loaded)
     one, other = json.loads(header), json.loads(again)
-    assert len(other["log"].pop("lives")) == len(one["log"].pop("lives")) + 1
     assert one == other
     assert arrays == others
 
@@ -1266,7 +1270,6 @@ def test_blocks_of_ids_without_a_play_leave_nothing_behind(tmp_path: Path) -> No
     for _ in range(5):
         learner = Learner.load(path)
         learner.save(path)
-    assert len(learner.log.id_blocks) == 2
     first = learner.ask()
     learner.save(path)
     last = Learner.load(path)
@@ -1300,7 +1303,7 @@ class Mine(Policy):
 
 
 def test_classes_of_the_user_are_passed_again(tmp_path: Path) -> None:
-    learner, path = Learner(Crew(2), Mine(), losses=(0, 10)), tmp_path / "learner"
+    learner, path = Learner(Crew(2), Mine(), loss_range=(0, 10)), tmp_path / "learner"
     waits = [learner.ask(), learner.ask(Crew(3)), learner.ask(mp.Budget(2, [2, 2]))]
     learner.save(path)
     with refused("actions"):

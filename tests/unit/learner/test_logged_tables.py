@@ -26,7 +26,7 @@ NEW_YEAR = datetime(2026, 12, 31, tzinfo=UTC).timestamp()
 
 
 def new(policy: Policy | None = None, **options: Any) -> Learner:
-    return Learner(PLANS, policy, losses=(0, 250), **options)
+    return Learner(PLANS, policy, loss_range=(0, 250), **options)
 
 
 def bills(**columns: Any) -> pd.DataFrame:
@@ -228,7 +228,7 @@ def test_numbers_in_text_with_two_decimal_marks_are_refused() -> None:
 
 def test_names_that_look_alike_are_one_arm() -> None:
     plans = mp.Budget(2, [2, 2], names=["Z\u00fcrich", "7"])
-    learner = Learner(plans, losses=(0, 250))
+    learner = Learner(plans, loss_range=(0, 250))
     names = ["Zu\u0308rich", " Z\u00fcrich ", "Bern\u200b"]
     assert learner.learn_table(bills(arm=names)).added == ("Bern\u200b",)
     assert learner.learn_table(bills(arm=[7.0, 7, "7"])).added == ()
@@ -247,7 +247,7 @@ def test_an_arm_that_a_table_adds_is_that_of_a_set(policy: Policy | None) -> Non
     """The same belief as if the arm had been in the set from the beginning."""
     wide = mp.Transport([2, 1, 0], [1, 2], names=(["Lyon", "Lille", "Nice"], ["north", "south"]))
     table = bills(arm=["Nice->north", "Lyon->south", "Nice->north"])
-    added, known = new(policy), Learner(wide, policy, losses=(0, 250))
+    added, known = new(policy), Learner(wide, policy, loss_range=(0, 250))
     assert added.learn_table(table).added == ("Nice->north",)
     assert known.learn_table(table).added == ()
     tables = [
@@ -276,7 +276,7 @@ def test_a_fixed_set_gets_no_arms() -> None:
 
 def test_a_study_replays_dates_new_arms_and_skipped_rows() -> None:
     store = "memory://logged-tables"
-    study = Study.create("bills", PLANS, losses=(0, 250), store=store)
+    study = Study.create("bills", PLANS, loss_range=(0, 250), store=store)
     table = bills(arm=["Nice->north", "Lyon->south", None])
     told = study.learn_table(table, key="old", skip_bad=True, at=datetime(2027, 1, 5, tzinfo=UTC))
     assert told == mp.Receipt(None, 2, 0, added=("Nice->north",), skipped=1)
@@ -295,7 +295,7 @@ def test_a_study_replays_dates_new_arms_and_skipped_rows() -> None:
 
 def test_external_plans_and_imported_days_are_rows_of_plays(tmp_path: Path) -> None:
     """Before the plays, in order of time, in a study and in a learner that was saved."""
-    study = Study.create("days", PLANS, losses=(0, 250), store="memory://external-days")
+    study = Study.create("days", PLANS, loss_range=(0, 250), store="memory://external-days")
     learner, plan = new(), {"Lyon->north": 1, "Lyon->south": 1, "Lille->south": 1}
     first = datetime(2026, 12, 1, tzinfo=UTC)
     for one in (study, learner):

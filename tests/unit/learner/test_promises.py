@@ -18,7 +18,6 @@ from multiplay import (
     FollowTheLeader,
     GenCTS,
     GenLBINFV,
-    InProportion,
     InvalidInput,
     Learner,
     Model,
@@ -26,7 +25,7 @@ from multiplay import (
     Study,
     Transport,
 )
-from multiplay.promises.prices import RemainingSet, shadow_prices
+from multiplay.constraints.prices import RemainingSet, shadow_prices
 
 NAMES = (["Lyon", "Lille", "Paris"], ["north", "south", "coast"])
 CO2 = {"*": 80.0, "Lyon->*": 120.0, "Lyon->coast": 20.0, "Paris->south": 150.0}
@@ -102,7 +101,7 @@ def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None
     """The same calls of a learner and a study; saved, loaded, opened again and verified."""
     days = random_days(1)
     promises = two_promises(days, hard=hard)
-    settings: dict[str, Any] = {"losses": (0, 250), "changing": True, "promises": promises}
+    settings: dict[str, Any] = {"loss_range": (0, 250), "varying_set": True, "promises": promises}
     learner = Learner(days[0], **settings)
     store = f"sqlite:///{tmp_path / 'study.db'}"
     study = Study.create("lanes", days[0], store=store, **settings)
@@ -136,7 +135,9 @@ def test_a_sure_promise_is_kept(policy: Any) -> None:
     for seed in range(5):
         days = random_days(seed)
         promises = two_promises(days)
-        learner = Learner(days[0], policy, seed, losses=(0, 250), changing=True, promises=promises)
+        learner = Learner(
+            days[0], policy, seed=seed, loss_range=(0, 250), varying_set=True, promises=promises
+        )
         for t, day in enumerate(days):
             play = learner.ask(actions=day, ahead=days[t + 1 :])
             learner.tell(play, bills(play))
@@ -150,7 +151,7 @@ def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
     """A policy without random numbers: the costs of its program are the averages."""
     days = random_days(3)
     promises = two_promises(days)
-    learner = Learner(days[0], FollowTheLeader(), 0, losses=(0, 250), changing=True)
+    learner = Learner(days[0], FollowTheLeader(), seed=0, loss_range=(0, 250), varying_set=True)
     means = np.random.default_rng(3).uniform(40, 160, 9)
     for day in days:
         plan = dict(zip(day.names, day.argmin(-means).tolist(), strict=True))
@@ -182,7 +183,7 @@ def test_a_budget_is_not_spent_too_early() -> None:
     used = list[float]()
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        learner = Learner(plans, GenCTS(), seed, rewards=(0, 1), promises=[money])
+        learner = Learner(plans, GenCTS(), seed=seed, loss_range=(0, 1), promises=[money])
         for _ in range(30):
             play = learner.ask()
             arms = [arm for arm, units in play.plan.items() if units]
@@ -208,7 +209,7 @@ def test_known_costs_and_features(tmp_path: Path) -> None:
         share = least_use([plans] * 6, costs, 0.5)
         promises = [AtMost(share, costs, plays=6, name="CO2")]
         store = f"sqlite:///{tmp_path / f'{k}.db'}"
-        settings |= {"losses": (0, 100), "promises": promises, "store": store}
+        settings |= {"loss_range": (0, 100), "promises": promises, "store": store}
         study = Study.create("days", plans, **settings)
         for t, today in enumerate(days):
             given = {} if today is None else {"features": today}
@@ -229,7 +230,7 @@ def test_without_a_binding_promise_plays_are_the_same() -> None:
     loose = [AtMost(1e9, CO2, plays=PLAYS, name="CO2")]
     plans = []
     for promises in ([], loose):
-        learner = Learner(days[0], losses=(0, 250), changing=True, promises=promises)
+        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, promises=promises)
         plays = []
         for day in days:
             plays.append(learner.ask(actions=day))
@@ -241,7 +242,7 @@ def test_without_a_binding_promise_plays_are_the_same() -> None:
 def test_prices_alone_move_a_policy_that_draws_its_plans() -> None:
     plans = Budget(10, [10, 10], names=["air", "sea"])
     co2 = AtMost(30, {"air": 9, "sea": 1}, plays=3, name="CO2", hard=False)
-    given: dict[str, Any] = {"losses": (0, 100), "store": "memory://soft-promise"}
+    given: dict[str, Any] = {"loss_range": (0, 100), "store": "memory://soft-promise"}
     study = Study.create("boxes", plans, GenLBINFV(), **given)
     for _ in range(20):
         study.learn({"air": 5, "sea": 5}, {"air": [20.0] * 5, "sea": [60.0] * 5})
@@ -262,7 +263,7 @@ def test_promises_of_different_lengths() -> None:
         days = random_days(seed)
         long, _ = two_promises(days)
         short = AtMost(least_use(days[:4], CARRIER, 0.2), CARRIER, plays=4, name="week")
-        learner = Learner(days[0], losses=(0, 250), changing=True, promises=[long, short])
+        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, promises=[long, short])
         for t, day in enumerate(days):
             if t == 4:
                 learner.release("week")
@@ -276,7 +277,7 @@ def test_promises_of_different_lengths() -> None:
 def test_plans_of_the_user_are_played_and_said() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(12, {"air": 5, "sea": 1}, plays=3, name="CO2")
-    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
     play = learner.ask(fixed={"air": 2}, ahead=[plans] * 2)
     assert play.plan == {"air": 2, "sea": 2}
     (row,) = learner.promise_reports()
@@ -293,7 +294,7 @@ def test_plans_of_the_user_are_played_and_said() -> None:
 def test_a_promise_ends_with_its_date() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(4, {"air": 5, "sea": 1}, plays=3, until="2026-11-30", name="CO2")
-    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
     assert learner.ask(key="2026-11-30").plan["air"] == 0
     assert learner.ask(key="2026-12-01").prices == {}
     (row,) = learner.promise_reports()
@@ -305,7 +306,7 @@ def test_bad_input() -> None:
     good = AtMost(12, {"*": 1}, plays=3, name="CO2")
 
     def learner(*promises: Any, **rest: Any) -> Learner:
-        return Learner(plans, losses=(0, 100), promises=list(promises), **rest)
+        return Learner(plans, loss_range=(0, 100), promises=list(promises), **rest)
 
     cases: list[tuple[Any, str]] = [
         (lambda: learner(good, good), "different names"),
@@ -319,7 +320,6 @@ def test_bad_input() -> None:
         (lambda: AtMost(3, {"*": 1}, plays=0), "plays"),
         (lambda: AtMost(3, {"*": 1}, plays=3, until="30.11."), "a date"),
         (lambda: learner(good, policy=GenLBINFV()), "hard=False for GenLBINFV"),
-        (lambda: learner(good, baseline=InProportion()), "allowance"),
         (lambda: learner().ask(ahead=[plans]), "no sets without promises"),
         (
             lambda: learner(good).ask(ahead=plans),  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ def test_bad_input() -> None:
     for act, words in cases:
         with pytest.raises(InvalidInput, match=f"(?s){words}"):
             act()
-    known = learner(AtMost(99, {"air": 1, "sea": 2}, plays=3, name="CO2"), changing=True)
+    known = learner(AtMost(99, {"air": 1, "sea": 2}, plays=3, name="CO2"), varying_set=True)
     new = Budget(4, [4, 4, 4], names=["air", "sea", "rail"])
     with pytest.raises(InvalidInput, match=r"CO2.*'rail'"):
         known.ask(actions=new)
@@ -350,7 +350,7 @@ def test_bad_input() -> None:
 def test_a_soft_promise_is_overshot_least() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(5, {"air": 5, "sea": 1}, plays=3, name="CO2", hard=False)
-    learner = Learner(plans, losses=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
     for k in range(3):
         learner.ask(ahead=[plans] * (2 - k))
     assert learner.promise_reports()[0].holds == "no: at best 12"

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from multiplay import (
-    AtMost,
     Budget,
     CombUCB,
+    Features,
+    FollowTheLeader,
     GenCTS,
     GenLBINFV,
-    InProportion,
     InvalidInput,
     Learner,
+    Number,
     Study,
     Transport,
 )
@@ -30,7 +31,7 @@ def bill(play: Any) -> dict[str, list[float]]:
 
 def test_plays_are_those_of_a_slow_twin() -> None:
     """The twin walks through all actions; reports are late, and some plays are cancelled."""
-    learner = Learner(PLANS, GenCTS(), losses=(0, 200), seed=3, change=12)
+    learner = Learner(PLANS, GenCTS(), loss_range=(0, 200), seed=3, change=12)
     everything, last, held, history = PLANS.enumerate(), None, 0, list[Any]()
     for t in range(30):
         words = learner.rng.state.copy()
@@ -58,10 +59,24 @@ def test_plays_are_those_of_a_slow_twin() -> None:
     assert sum(play.change_cost > 0 for play in learner.pending()) < 20
 
 
+def test_features_have_a_switching_cost() -> None:
+    """And play the same plans as without one, where it is 0."""
+    features, plays = Features(x=Number(0, 1)), dict[float | None, list[Any]]()
+    for change in (None, 0.0, 500.0):
+        learner = Learner(PLANS, features=features, loss_range=(0, 200), seed=3, change=change)
+        plays[change] = []
+        for t in range(12):
+            play = learner.ask(features={"x": t % 3 / 2})
+            learner.tell(play, bill(play))
+            plays[change].append(tuple(play.plan.values()))
+    assert plays[0.0] == plays[None]
+    assert len({*plays[500.0]}) == 1 < len({*plays[0.0]})
+
+
 def test_learners_and_studies_continue_after_a_restart(tmp_path: Path) -> None:
     store, file = tmp_path / "plans.db", tmp_path / "learner"
-    learners = [Learner(PLANS, CombUCB(), losses=(0, 200), change=4) for _ in range(2)]
-    study = Study.create("a", PLANS, CombUCB(), losses=(0, 200), change=4, store=store)
+    learners = [Learner(PLANS, CombUCB(), loss_range=(0, 200), change=4) for _ in range(2)]
+    study = Study.create("a", PLANS, CombUCB(), loss_range=(0, 200), change=4, store=store)
     costs = []
     for t in range(16):
         if t % 5 == 4:
@@ -88,7 +103,7 @@ def test_arms_of_other_sets_do_not_count() -> None:
     """And an arm that is new today was not in the last plan."""
     first = Budget(3, [3, 3], names=["air", "sea"])
     second = Budget(3, [3, 3], names=["sea", "road"])
-    learner = Learner(first, GenCTS(), losses=(0, 100), change=5)
+    learner = Learner(first, GenCTS(), loss_range=(0, 100), change=5)
     one = learner.ask()
     two = learner.ask(actions=second)
     was = np.array([one.plan["sea"], 0])
@@ -102,17 +117,20 @@ def test_bad_costs_are_refused(given: Any) -> None:
         Learner(PLANS, change=given)
 
 
-def test_combinations_that_have_no_meaning_are_refused() -> None:
-    promise = AtMost(40, {"s1->d1": 1}, plays=9, name="CO2")
-    both: list[dict[str, Any]] = [{"baseline": InProportion()}, {"promises": [promise]}]
-    for more in both:
-        with pytest.raises(InvalidInput, match="no switching cost with a baseline or promises"):
-            Learner(PLANS, losses=(0, 200), change=15, **more)
-    learner = Learner(PLANS, losses=(0, 200), change=15)
-    with pytest.raises(InvalidInput, match="no switching cost with a baseline or promises"):
-        learner.promise(promise)
+def test_policies_without_an_index_are_refused() -> None:
     with pytest.raises(InvalidInput, match="because of the switching cost"):
         Learner(PLANS, GenLBINFV(), change=15)
+
+
+def test_arms_never_seen_come_first() -> None:
+    """The first arm costs 0.9, and the second one 0.3; a change costs next to nothing."""
+    learner = Learner(Budget(1, [1] * 6), FollowTheLeader(), change=0.001)
+    plans = []
+    for _ in range(30):
+        plans.append(int((play := learner.ask()).action.argmax()))
+        learner.tell(play, [[0.3 if i == 1 else 0.9] * k for i, k in enumerate(play.action)])
+    assert {*plans[:6]} == {*range(6)}
+    assert {*plans[6:]} == {1}
 
 
 def test_the_default_is_stored_nowhere(tmp_path: Path) -> None:

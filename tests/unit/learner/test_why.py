@@ -22,19 +22,20 @@ from multiplay import (
     Study,
     Transport,
     Why,
+    Words,
 )
 
 LANES = (["Lyon", "Lille"], ["north", "south", "coast"])
 PLANS = Transport([3, 3], [2, 2, 2], names=LANES)
-EUROS: dict[str, Any] = {"currency": "EUR", "unit": "truck"}
+EUROS: dict[str, Any] = {"words": Words("EUR", "truck")}
 
 
 def random_learner(actions: ActionSet, **settings: Any) -> Learner:
     """Return a learner that plays at random, after a few reports of different means."""
     low, high = (20.0, 120.0) if actions.linear else (0.0, 1.0)
     if actions.linear:
-        settings["losses" if actions.sense == "min" else "rewards"] = low, high
-    learner = Learner(actions, EpsilonGreedy(1.0), 3, **settings)
+        settings["loss_range"] = low, high
+    learner = Learner(actions, EpsilonGreedy(1.0), seed=3, **settings)
     for _ in range(4):
         play = learner.ask()
         learner.tell(play, losses_of(actions, play.plan, low, high))
@@ -137,7 +138,7 @@ def test_features_are_those_of_the_day_of_the_play(tmp_path: Any) -> None:
     """The best plan depends on the day; a saved learner knows the day of a pending play."""
     plans = Budget(2, [2, 2], names=["air", "sea"])
     features = Features(km=Number(centre=0, scale=1))
-    learner = Learner(plans, FeatureCTS(), 1, features=features, losses=(0, 100))
+    learner = Learner(plans, FeatureCTS(), seed=1, features=features, loss_range=(0, 100))
     rng = np.random.default_rng(0)
     for _ in range(40):
         km = {arm: float(rng.uniform(-1, 1)) for arm in plans.names}
@@ -160,7 +161,7 @@ def test_features_are_those_of_the_day_of_the_play(tmp_path: Any) -> None:
 
 
 def test_sentences_use_the_words_of_the_user() -> None:
-    learner = Learner(PLANS, GenCTS(), 4, losses=(0, 250), **EUROS)
+    learner = Learner(PLANS, GenCTS(), seed=4, loss_range=(0, 250), **EUROS)
     for _ in range(12):
         learner.learn([2, 1, 0, 0, 1, 2], [240.0, 150.0, 0.0, 0.0, 130.0, 300.0])
     why = learner.why(learner.ask())
@@ -168,7 +169,7 @@ def test_sentences_use_the_words_of_the_user() -> None:
     assert "trucks on Lyon->coast to learn" in str(why)
     assert "0 bills so far" in str(why)
     assert str(why).endswith(f"expected extra cost of learning today {why.extra:.3g} EUR.")
-    learner.set_words(round="week", currency="")
+    learner.set_words(learner.words._replace(round="week", currency=""))
     again = str(learner.why(1))
     assert "0 reports so far" in again
     assert "learning this week" in again
@@ -177,7 +178,7 @@ def test_sentences_use_the_words_of_the_user() -> None:
 def test_a_plan_is_certain_where_nothing_else_can_be_learned() -> None:
     """Of two arms with more units, only the one with a wide interval is there to learn."""
     plans = Transport([2, 2], [2, 2], names=(["A", "B"], ["x", "y"]))
-    learner = Learner(plans, EpsilonGreedy(1.0), 0, losses=(0, 100))
+    learner = Learner(plans, EpsilonGreedy(1.0), seed=0, loss_range=(0, 100))
     for i in range(400):
         learner.learn([2, 0, 0, 2], [20.0 + i % 2, 0.0, 0.0, 20.0 + i % 2])
         learner.learn([0, 2, 2, 0], {"A->y": 60.0 + i % 2, "B->x": [None, None]}, missing="ignore")
@@ -189,7 +190,7 @@ def test_a_plan_is_certain_where_nothing_else_can_be_learned() -> None:
 
 def test_a_plan_that_avoids_doubtful_arms_says_so() -> None:
     """Nothing is learned of arms with narrow intervals: the others may be worse than believed."""
-    learner = Learner(PLANS, EpsilonGreedy(1.0), 1, losses=(0, 250), **EUROS)
+    learner = Learner(PLANS, EpsilonGreedy(1.0), seed=1, loss_range=(0, 250), **EUROS)
     for day in range(200):
         cost = 120.0 + day % 2
         learner.learn([1, 2, 0, 1, 0, 2], [cost, 2 * cost, 0.0, cost, 0.0, 2 * cost])
@@ -215,13 +216,15 @@ def test_refusals() -> None:
             learner.why(wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="expected a pending play"):
         play.why()
-    rounds = Learner(Budget(2, [1, 1, 1]), LinTS(), 0)
+    rounds = Learner(Budget(2, [1, 1, 1]), LinTS(), seed=0)
     with pytest.raises(InvalidInput, match="too few totals of rounds"):
         rounds.why(rounds.ask())
 
 
 def test_the_journal_says_which_plays_explored() -> None:
-    study = Study.create("lanes", PLANS, EpsilonGreedy(0.5), losses=(0, 250), store="memory://why")
+    study = Study.create(
+        "lanes", PLANS, EpsilonGreedy(0.5), loss_range=(0, 250), store="memory://why"
+    )
     for _ in range(12):
         play = study.ask()
         said, why = next(e for e in study.entries() if e.labels.play == play.id), play.why()

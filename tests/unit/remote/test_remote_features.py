@@ -11,7 +11,7 @@ from serving import connected, serving
 from trucks import plans, tables
 
 import multiplay as mp
-from multiplay.errors import Conflict, InvalidInput
+from multiplay.errors import InvalidInput
 from multiplay.storage import MemoryStore
 from multiplay.studies import wire
 
@@ -65,12 +65,12 @@ def check_same(here: mp.Study, there: mp.RemoteStudy) -> None:
 def test_a_study_of_a_service_has_the_same_answers(pair: Pair) -> None:
     here, there = pair
     for study in pair:
-        assert study.policy == mp.FeatureCTS(change="follow")
+        assert study.policy == mp.FeatureCTS(memory=mp.Changes())
         ask_and_tell(study, 12)
         plan = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 3}
         study.learn(plan, bills(4, plan), features=day(4), at=20)
         study.learn_table(history(), "lane", "day")
-        study.describe({"km": {"Lyon->south": 140, "Reims->south": 200}}, key="distances")
+        study.set_arm_features({"km": {"Lyon->south": 140, "Reims->south": 200}}, key="distances")
         study.ask(features=day(13), key="today", at=21)
     check_same(here, there)
     assert there.verify().ok
@@ -82,7 +82,7 @@ def test_tables_are_values_of_a_day(pair: Pair) -> None:
     rest = {"fuel": np.float64(1.7), "weekday": "Tue"}
     assert wire.plain_features(frame) == by_name
     for study in pair:
-        study.describe(pd.DataFrame({"rain": [True] * 4}, index=list(KM)))
+        study.set_arm_features(pd.DataFrame({"rain": [True] * 4}, index=list(KM)))
         both = [study.best(features=given) for given in (rest, rest | by_name)]
         assert both[0].expected.total == pytest.approx(both[1].expected.total)
         study.ask(features=pd.DataFrame({"arm": ["*"], "fuel": [1.7], "weekday": ["Tue"]}), at=0)
@@ -96,9 +96,9 @@ WRONG: list[tuple[str, Any]] = [
     ("ask", {"features": {"fuel": 1.7, "weekday": "Sun", "rain": False}}),
     ("ask", {"features": {"fuel": 1.7, "weekday": "Tue", "rain": {"nowhere": True}}}),
     ("ask", {"features": {"snow": 1.7}}),
-    ("describe", {"table": {"km": {"Lyon->north": "far"}}}),
-    ("describe", {"table": {"km": {"*": 3}}}),
-    ("describe", {"table": {"miles": {"Lyon->north": 3}}}),
+    ("set_arm_features", {"table": {"km": {"Lyon->north": "far"}}}),
+    ("set_arm_features", {"table": {"km": {"*": 3}}}),
+    ("set_arm_features", {"table": {"miles": {"Lyon->north": 3}}}),
     ("best", {"features": {"snow": 1}}),
     ("arms", {"features": {"snow": 1}}),
     ("expect", {"plan": {"Lyon->north": 2}, "features": {"fuel": 1.7}}),
@@ -120,15 +120,6 @@ def test_errors_are_the_same(pair: Pair, verb: str, given: dict[str, Any]) -> No
     assert said[0] == said[1]
 
 
-def test_the_same_key_describes_once(pair: Pair) -> None:
-    for study in pair:
-        study.describe({"km": {"Lyon->south": 140}}, key="k")
-        study.describe({"km": {"Lyon->south": 140}}, key="k")
-        assert sum(entry.labels.kind == "describe" for entry in study.entries()) == 1
-        with pytest.raises(Conflict):
-            study.describe({"km": {"Lyon->south": 141}}, key="k")
-
-
 @pytest.mark.parametrize("value", [float("nan"), None, [1], 1j])
 def test_a_value_that_no_feature_has_is_not_sent(value: Any) -> None:
     with pytest.raises(InvalidInput, match="fuel"):
@@ -145,7 +136,7 @@ def test_declared_features_are_sent_without_loss() -> None:
 
 
 def test_a_study_without_features_has_none(url: str) -> None:
-    with connected(url) as service, service.create("plain", plans(), losses=(0, 250)) as there:
+    with connected(url) as service, service.create("plain", plans(), loss_range=(0, 250)) as there:
         assert there.features is None
         assert isinstance(there.policy, mp.BootstrapCTS)
         for act in (there.effects, lambda: there.ask(features={"fuel": 1})):

@@ -145,7 +145,7 @@ WRITES: dict[str, Callable[[mp.RemoteStudy], Any]] = {
     "cancel": lambda study: study.cancel(1),
     "expire": lambda study: study.expire(1.0),
     "forget": lambda study: study.forget("a", before=1),
-    "keep": lambda study: study.keep("a", since=0),
+    "unforget": lambda study: study.unforget("a", since=0),
     "learn": lambda study: study.learn({"a": 1}, {"a": [0.5]}),
     "learn-table": lambda study: study.learn_table({"arm": ["a"], "round": [1], "loss": [0.5]}),
     "studies": lambda study: study.create("lanes", mp.Budget(1, [1, 1]), mp.GenCTS()),
@@ -157,7 +157,7 @@ def test_all_that_writes_says_who_it_is(
     verb: str, scripted: Callable[..., Script], study: mp.RemoteStudy
 ) -> None:
     left = {"since": 1, "units": 2}
-    answers = {"ask": PLAY, "expire": {"plays": []}, "forget": left, "keep": left}
+    answers = {"ask": PLAY, "expire": {"plays": []}, "forget": left, "unforget": left}
     answer = answers.get(verb, TOLD)
     script = scripted(LOST[4], httpx.Response(200, json=answer))
     WRITES[verb](study)

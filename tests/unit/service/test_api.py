@@ -26,7 +26,7 @@ from multiplay.service.settings import Settings
 from multiplay.service.studies import limits, manager
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage import store_at
-from multiplay.studies import replica, wire
+from multiplay.studies import replica, results
 
 STUDY = "/v1/studies/lanes"
 
@@ -50,7 +50,7 @@ def client(store: Path) -> Iterator[Client]:
 NEW = {
     "name": "new",
     "actions": {"type": "Budget", "total": 1, "caps": [1, 1]},
-    "losses": [0, 1],
+    "loss_range": [0, 1],
 }
 
 
@@ -96,13 +96,13 @@ def test_reports_are_forgotten_and_kept(store: Path, client: Client) -> None:
     assert first.json()["since"] == 3
     assert same(send(client, f"{STUDY}/forget", body), first)
     assert send(client, f"{STUDY}/forget", body | {"before": 2}).status_code == 409
-    kept = send(client, f"{STUDY}/keep", {"since": 0}, "two").json()
+    kept = send(client, f"{STUDY}/unforget", {"since": 0}, "two").json()
     assert kept == {"since": 0, "units": 4 * 5}
     early = send(client, f"{STUDY}/forget", {"before": "2026-01-01T00:00:00Z"}, "three")
     assert (early.status_code, early.json()["argument"]) == (422, "before")
     for wrong in ({}, {"before": -1}, {"before": 1.5}, {"before": 99}, {"before": "Monday"}):
         assert send(client, f"{STUDY}/forget", wrong, "wrong").status_code in (400, 422)
-    unknown = send(client, f"{STUDY}/keep", {"arm": "nowhere", "since": 1}, "four")
+    unknown = send(client, f"{STUDY}/unforget", {"arm": "nowhere", "since": 1}, "four")
     assert (unknown.status_code, unknown.json()["argument"]) == (422, "arm")
     assert entries(store) == 4 * 2 + 2
 
@@ -118,7 +118,7 @@ def test_a_correction_that_takes_too_long_changes_nothing(
         "plays/1/correct": right,
         "plays/2/retract": {},
         "forget": {"before": 2},
-        "keep": {"since": 0},
+        "unforget": {"since": 0},
     }
     before = client.get(STUDY).json()
     with monkeypatch.context() as patch:
@@ -143,48 +143,48 @@ def test_savings_need_the_permission_to_read_and_have_limits(
             play = study.ask(key=f"2026-03-{day + 1:02}")
             study.tell(play, costs(play.id, play.plan))
         rule = mp.FixedPlan(play.plan, nearest=True)
-        whole, part = study.saved(rule), study.saved(rule, since="2026-03-03")
+        whole, part = study.savings(rule), study.savings(rule, since="2026-03-03")
     plain = {"type": "FixedPlan", "units": play.plan, "nearest": True}
     place = store_at(store)
     keys = {can: api_keys.create(place, can, study="lanes").token for can in ("read", "play")}
     headers = {can: {"Authorization": f"Bearer {key}"} for can, key in keys.items()}
     with client_of(create_app(Settings(store=f"{store}"))) as client:
 
-        def post(body: Any, can: str = "read", verb: str = "saved", method: str = "POST") -> Any:
+        def post(body: Any, can: str = "read", verb: str = "savings", method: str = "POST") -> Any:
             return client.request(method, f"{STUDY}/{verb}", json=body, headers=headers[can])
 
-        assert post({"against": plain}).json() == wire.of_saved(whole)
-        period = {"against": plain, "since": "2026-03-03", "until": "2026-03-12T23:00:00Z"}
-        assert post(period).json() == wire.of_saved(part)
+        assert post({"versus": plain}).json() == results.to_plain(whole)
+        period = {"versus": plain, "since": "2026-03-03", "until": "2026-03-12T23:00:00Z"}
+        assert post(period).json() == results.to_plain(part)
         by_key = [{"key": f"2026-03-{day + 1:02}", "plan": play.plan} for day in range(12)]
-        assert post({"against": {"plans": by_key}}).json()["total"] == whole.total
+        assert post({"versus": {"plans": by_key}}).json()["total"] == whole.total
         assert post({"learning": True}).json()["learning"]
-        assert post({"rule": plain}, "read", "compare", "PUT").status_code == 403
-        assert post({"rule": plain}, "play", "compare", "PUT").status_code == 204
+        assert post({"rule": plain}, "read", "versus", "PUT").status_code == 403
+        assert post({"rule": plain}, "play", "versus", "PUT").status_code == 204
         assert post({}).json()["rule"] == rule.text
         for argument, body in (
-            ("since", {"against": plain, "since": "2026-03-08"}),  # too few plays
-            ("since", {"against": plain, "since": "2026-02-31"}),
-            ("learning", {"against": plain, "learning": True}),
-            ("against.type", {"against": {"type": "Budget"}}),
-            ("against.units['Lyon->north']", {"against": plain | {"units": {"Lyon->north": -1}}}),
-            ("against.plans", {"against": {"plans": by_key[:1] * 2}}),
+            ("since", {"versus": plain, "since": "2026-03-08"}),  # too few plays
+            ("since", {"versus": plain, "since": "2026-02-31"}),
+            ("learning", {"versus": plain, "learning": True}),
+            ("versus.type", {"versus": {"type": "Budget"}}),
+            ("versus.units['Lyon->north']", {"versus": plain | {"units": {"Lyon->north": -1}}}),
+            ("versus.plans", {"versus": {"plans": by_key[:1] * 2}}),
         ):
             found = post(body)
             assert (found.status_code, found.json()["argument"]) == (422, argument), body
-        for argument, against in {  # plans and classes are told apart by the key "plans"
-            "against.plans[0].plan": {"plans": [{"key": "2026-03-01"}]},
-            "against.plans[0].key": {"plans": [{"key": "", "plan": {}}]},
-            "against.plans": {"plans": []},
-            "against.extra": {"plans": by_key, "extra": 1},
-            "against": [plain],
+        for argument, versus in {  # plans and classes are told apart by the key "plans"
+            "versus.plans[0].plan": {"plans": [{"key": "2026-03-01"}]},
+            "versus.plans[0].key": {"plans": [{"key": "", "plan": {}}]},
+            "versus.plans": {"plans": []},
+            "versus.extra": {"plans": by_key, "extra": 1},
+            "versus": [plain],
         }.items():
-            found = post({"against": against})
-            assert (found.status_code, found.json()["argument"]) == (400, argument), against
-        found = post({"against": {"plans": by_key, "type": "InProportion"}})
-        assert (found.status_code, found.json()["argument"]) == (422, "against.plans")
+            found = post({"versus": versus})
+            assert (found.status_code, found.json()["argument"]) == (400, argument), versus
+        found = post({"versus": {"plans": by_key, "type": "InProportion"}})
+        assert (found.status_code, found.json()["argument"]) == (422, "versus.plans")
         monkeypatch.setattr(limits, "COMPARED", 4 * 12 - 1)
-        assert "47 plays times arms" in post({"against": plain}).json()["expected"]
+        assert "47 plays times arms" in post({"versus": plain}).json()["expected"]
 
 
 @pytest.mark.parametrize("body", [None, {"key": "Monday"}])
@@ -218,10 +218,10 @@ def test_a_create_again_has_the_first_response(store: Path, client: Client) -> N
     assert same(send(client, "/v1/studies", NEW), first)
     client.request("DELETE", "/v1/studies/new")
     assert same(send(client, "/v1/studies", NEW), first), "the study is not created again"
-    assert mp.Study.list(store=store) == ["lanes"]
+    assert mp.Study.names(store=store) == ["lanes"]
 
 
-@pytest.mark.parametrize("more", [{"seed": 8}, {"name": "newer"}, {"losses": [0, 2]}])
+@pytest.mark.parametrize("more", [{"seed": 8}, {"name": "newer"}, {"loss_range": [0, 2]}])
 def test_a_create_with_another_body_is_a_conflict(more: dict[str, Any], client: Client) -> None:
     assert send(client, "/v1/studies", NEW).status_code == 201
     refused = send(client, "/v1/studies", NEW | more)
@@ -295,7 +295,7 @@ def test_a_delete_again_deletes_nothing_more(store: Path, client: Client) -> Non
     assert same(send(client, STUDY, method="DELETE"), first)
     new_study(store_at(store)).disconnect()
     assert same(send(client, STUDY, method="DELETE"), first)
-    assert mp.Study.list(store=store) == ["lanes"], "the new study is another one"
+    assert mp.Study.names(store=store) == ["lanes"], "the new study is another one"
     assert send(client, "/v1/studies/others", method="DELETE").status_code == 409
     assert send(client, "/v1/studies/others", key="two", method="DELETE").status_code == 404
 
@@ -659,10 +659,10 @@ def test_an_invalid_field_is_described_in_plain_words(store: Path, client: Clien
 def test_the_name_of_a_class_is_a_text(store: Path, client: Client, name: Any) -> None:
     """Whatever stands in its place, wherever an object names its class."""
     wrong, good = {"type": name}, {"type": "Budget", "total": 2, "caps": [2, 2]}
-    new = {"name": "new", "actions": good, "losses": [0, 9]}
+    new = {"name": "new", "actions": good, "loss_range": [0, 9]}
     for verb, method, body, place in (
-        ("saved", "POST", {"against": wrong}, "against"),
-        ("compare", "PUT", {"rule": wrong}, "rule"),
+        ("savings", "POST", {"versus": wrong}, "versus"),
+        ("versus", "PUT", {"rule": wrong}, "rule"),
         ("ask", "POST", {"actions": wrong}, "actions"),
         ("ask", "POST", {"ahead": [wrong]}, "ahead[0]"),
         ("best", "POST", {"actions": good | {"caps": wrong}}, "actions.caps"),

@@ -15,12 +15,16 @@ from multiplay.service.studies.limits import (
     SETS,
     ServiceLimits,
     build_actions,
-    build_against,
+    build_versus,
 )
 from multiplay.studies.wire import request_set
 
 LIMITS = ServiceLimits(seconds=600.0)  # a busy machine is slow
 GIVEN: dict[str, dict[str, Any]] = {
+    "Composed": {
+        "posterior": {"type": "Averages", "memory": {"type": "Window", "window": 9}},
+        "rule": {"type": "Bound", "alpha": 0.3},
+    },
     "Duplicated": {"policy": {"type": "GenCTS"}},
     "FixedPlan": {"units": {"a": 1}},
     "PriceList": {"prices": {"a": 1}},
@@ -46,7 +50,7 @@ def is_body(body: Any, model: str) -> bool:
 
 
 def is_built(name: str, plain: Any) -> bool:
-    build: Any = build_actions if name in SETS else build_against
+    build: Any = build_actions if name in SETS else build_versus
     try:
         build("thing", plain, LIMITS)
     except InvalidInput:
@@ -88,7 +92,7 @@ def test_texts_have_no_nul_in_any_schema() -> None:
         ("Ask", {"exclude": ["Lyon{}"]}),
         ("Ask", {"at_most": {"Lyon{}": 1}}),
         ("TableRows", {"arm": ["Lyon{}"], "round": [1], "loss": [2.0]}),
-        ("SetCompare", {"rule": {"type": "PriceList", "prices": {"Lyon{}": 1.0}}}),
+        ("SetVersus", {"rule": {"type": "PriceList", "prices": {"Lyon{}": 1.0}}}),
     ):
         for mark, valid in (("", True), ("\0", False)):
             assert is_body(_marked(body, mark), model) is valid, (model, body, mark)
@@ -106,15 +110,15 @@ def _marked(plain: Any, mark: str) -> Any:
 @pytest.mark.parametrize(
     ("model", "body", "valid"),
     [
-        ("Keep", {"arm": "Lyon"}, True),
-        ("Keep", {"since": 0}, True),
-        ("Keep", {}, False),
-        ("Keep", {"arm": None}, False),
+        ("Unforget", {"arm": "Lyon"}, True),
+        ("Unforget", {"since": 0}, True),
+        ("Unforget", {}, False),
+        ("Unforget", {"arm": None}, False),
         ("Compare", {"learning": True}, True),
-        ("Compare", {"learning": True, "against": {"type": "InProportion"}}, False),
+        ("Compare", {"learning": True, "versus": {"type": "InProportion"}}, False),
         ("Compare", {"learning": True, "method": "dr"}, False),
         ("Compare", {"since": "2026-13-01"}, False),
-        ("Compare", {"against": {"type": "FixedPlan"}}, False),
+        ("Compare", {"versus": {"type": "FixedPlan"}}, False),
         ("TableRows", {"arm": [], "round": [], "loss": []}, False),
         ("Forget", {"before": 0}, False),
     ],

@@ -43,7 +43,7 @@ def client(store: Path) -> Iterator[Client]:
 
 def new(**more: Any) -> dict[str, Any]:
     plain = wire.to_plain("features", FEATURES)
-    return {"name": "new", "actions": TRANSPORT, "losses": [0, 250], "features": plain} | more
+    return {"name": "new", "actions": TRANSPORT, "loss_range": [0, 250], "features": plain} | more
 
 
 # ------------------------------------------------------------ the API
@@ -73,7 +73,7 @@ def test_features_are_given_and_effects_returned(client: Client) -> None:
 
 
 def test_a_study_is_created_with_features(client: Client) -> None:
-    made = client.post("/v1/studies", json=new(arms={"km": {"s1->d1": 450}}))
+    made = client.post("/v1/studies", json=new(arm_features={"km": {"s1->d1": 450}}))
     assert made.status_code == 201
     assert made.json()["policy"]["type"] == "FeatureCTS"
     assert made.json()["features"] == wire.to_plain("features", FEATURES)
@@ -81,7 +81,7 @@ def test_a_study_is_created_with_features(client: Client) -> None:
     assert (refused.status_code, refused.json()["argument"]) == (422, "features['km']")
     body = {"features": {"km": {"s1->d2": 1, "s2->d1": 2, "s2->d2": 3}}, "key": "lanes"}
     for _ in range(2):
-        assert client.request("PUT", "/v1/studies/new/arms", json=body).status_code == 204
+        assert client.request("PUT", "/v1/studies/new/arm-features", json=body).status_code == 204
     asked = client.post("/v1/studies/new/ask", json={"features": day(0) | {"rain": False}})
     assert asked.status_code == 200
 
@@ -95,9 +95,9 @@ def test_a_study_is_created_with_features(client: Client) -> None:
         {"features": {"type": "Features", "columns": {"km\n": {"type": "Number"}}}},
         {"features": {"type": "Features"}},
         {"features": {"columns": {}}},
-        {"arms": {"km": {"*": 3}}},
-        {"arms": {"miles": {"s1->d1": 3}}},
-        {"features": None, "arms": {"km": {"s1->d1": 3}}},
+        {"arm_features": {"km": {"*": 3}}},
+        {"arm_features": {"miles": {"s1->d1": 3}}},
+        {"features": None, "arm_features": {"km": {"s1->d1": 3}}},
         {"policy": {"type": "GenCTS"}},
     ],
 )
@@ -145,7 +145,7 @@ def test_descriptions_count_as_arms(store: Path) -> None:
     with client_of(create_app(few)) as client:
         for arm, status in (("a", 204), ("a", 204), ("b", 422), ("x" * 201, 422)):
             body = {"features": {"km": {arm: 1}}}
-            assert client.request("PUT", f"{STUDY}/arms", json=body).status_code == status
+            assert client.request("PUT", f"{STUDY}/arm-features", json=body).status_code == status
 
 
 def test_a_table_has_columns_of_features(client: Client) -> None:
@@ -165,7 +165,7 @@ def test_permissions(store: Path) -> None:
         assert client.get(f"{STUDY}/effects", headers=headers).status_code == 200
         assert client.get(f"{STUDY}/effects").status_code == 401
         body = {"features": {"km": {"Lyon->north": 1}}}
-        found = client.request("PUT", f"{STUDY}/arms", json=body, headers=headers)
+        found = client.request("PUT", f"{STUDY}/arm-features", json=body, headers=headers)
         assert found.status_code == 403
 
 
@@ -253,7 +253,7 @@ def test_a_change_that_features_explain_needs_no_other_policy(store: Path, clien
 
 
 def test_the_page_of_a_study_without_features_has_none(client: Client) -> None:
-    client.post("/v1/studies", json={"name": "plain", "actions": TRANSPORT, "losses": [0, 250]})
+    client.post("/v1/studies", json={"name": "plain", "actions": TRANSPORT, "loss_range": [0, 250]})
     text = client.get("/studies/plain").text
     assert "What drives" not in text
     assert "feature0" not in text

@@ -34,7 +34,7 @@ def text_of(place: Place) -> str:
 
 
 def test_the_plan_of_today_is_asked_and_told_from_the_home_page(place: Place) -> None:
-    place.study(currency="EUR")
+    place.study(words=mp.Words(currency="EUR"))
     page, today = place.get("/").text, f"{datetime.now(UTC):%Y-%m-%d}"
     assert f'name="key" value="{today}"' in page
     asked = place.post("/studies/lanes/ask", key=today)
@@ -68,14 +68,16 @@ def test_reports_of_earlier_days_are_missing(place: Place) -> None:
 
 def test_changes_say_what_was_done(place: Place) -> None:
     plans = mp.Budget(2, [2], names=["Lyon->north"])
-    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 2500), currency="EUR")
+    study = mp.Study.create(
+        "lanes", plans, store=place.store, loss_range=(0, 2500), words=mp.Words(currency="EUR")
+    )
     for day in range(40):
         play = study.ask()
         cost = 1200.0 + day % 3 if day < 25 else 2390.0 - day % 3
         study.tell(play.id, {"Lyon->north": [cost] * 2})
     words = "Change: Lyon→north: 1,201 EUR before, 2,389 EUR after day 25. Older reports"
     assert f"{words} no longer count." in text_of(place)
-    study.keep("Lyon->north")
+    study.unforget("Lyon->north")
     assert "no longer count" not in text_of(place)
     assert "Cost of the last 30 days: 4,780 EUR on the last day, rising by" in text_of(place)
     assert '<data value="4780">4,780</data> EUR on the last' in place.get("/").text
@@ -154,7 +156,7 @@ def test_the_demonstration_follows_its_change_and_says_what_it_saved(tmp_path: P
             means_then["Lille->coast"] += 120.0 * (play > 200)
             driven = dict(zip(of_play["arm"], of_play["units"], strict=True))
             truth += sum((rule[arm] - driven.get(arm, 0)) * means_then[arm] for arm in rule)
-        saved = study.saved()  # against the rule that is named
+        saved = study.savings()  # against the rule that is named
         assert saved.low < truth < saved.high
         assert f"Its plans {saved.sentence}" in notes[demonstration.NAME]
         assert f"it was {truth:,.0f} EUR" in notes[demonstration.NAME]

@@ -63,7 +63,7 @@ def test_a_study_is_renamed_copied_and_deleted_by_forms_alone(place: Place) -> N
         place.post("/studies/trial/delete", typed="trial").headers["location"] == "/?done=deleted"
     )
     assert "The study was deleted" in place.get("/?done=deleted").text
-    assert mp.Study.list(store=place.store) == ["Straßen/2026"]
+    assert mp.Study.names(store=place.store) == ["Straßen/2026"]
 
 
 def test_words_are_changed(place: Place) -> None:
@@ -81,7 +81,7 @@ def test_words_are_changed(place: Place) -> None:
 
 
 def test_plans_are_exported(place: Place) -> None:
-    study = place.study(arm="lane")
+    study = place.study(words=mp.Words(arm="lane"))
     ask_and_tell(study, 2)
     links = re.findall(rf'href="({BASE}/export[^"]*)" download', place.get(f"{BASE}/manage").text)
     found = [place.get(unescape(link)) for link in links]
@@ -115,7 +115,7 @@ def test_permissions(place: Place, can: str, study: str | None, allowed: set[str
     if "import" not in allowed:
         assert place.get(f"{BASE}/import").status_code == 403
         assert place.post(f"{BASE}/import", content=BILLS).status_code == 403
-    assert mp.Study.list(store=place.store) == ["lanes"]
+    assert mp.Study.names(store=place.store) == ["lanes"]
 
 
 # ---------------------------------------------------------------- past bills
@@ -298,7 +298,7 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         "history": "yes",
     }
     assert {name: typed[name] for name in wanted} == wanted
-    assert mp.Study.list(store=place.store) == []
+    assert mp.Study.names(store=place.store) == []
     preview = place.post("/new", **typed | {"unit": "truck"})
     assert preview.status_code == 200
     assert "10</b> rows" in preview.text

@@ -61,7 +61,9 @@ def test_all_verbs_on_a_model(client: Client) -> None:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    made = client.post("/v1/studies", json={"name": "depots", "actions": sent(), "losses": [0, 2]})
+    made = client.post(
+        "/v1/studies", json={"name": "depots", "actions": sent(), "loss_range": [0, 2]}
+    )
     assert made.status_code == 201
     assert made.json()["actions"]["n"] == [4, 4, 4]
     best = post("best")
@@ -216,7 +218,7 @@ def test_requests_that_take_too_long_change_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = "/v1/studies/slow"
-    given = {"name": "slow", "actions": sent(), "changing": True}
+    given = {"name": "slow", "actions": sent(), "varying_set": True}
     assert client.post("/v1/studies", json=given).status_code == 201
     assert client.post(f"{base}/ask", json={}).status_code == 200
     before = client.get(base).json()

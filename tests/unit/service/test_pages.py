@@ -123,11 +123,11 @@ def test_a_new_study_is_read_into_data() -> None:
     assert given is not None
     made = build_actions("actions", given.actions, ServiceLimits())
     assert made.names == lanes().names
-    assert (given.losses, given.rewards, given.outside) == ((0.0, 250.0), None, "refuse")
+    assert (given.loss_range, given.reports.outside) == ((0.0, 250.0), "refuse")
     knapsack = NEW | {"kind": "knapsack", "items": "tent 3.5\nrope 1", "capacity": "7"}
     given = forms.new_study(Form(knapsack | {"outside": "clip"}))
     assert given is not None
-    assert (given.losses, given.rewards, given.outside) == (None, (0.0, 250.0), "clip")
+    assert (given.loss_range, given.reports.outside) == ((0.0, 250.0), "clip")
     assert isinstance(build_actions("actions", given.actions, ServiceLimits()), mp.Knapsack)
     budget = NEW | {"kind": "budget", "caps": "news 6\nradio 4", "total": "9", "sense": "max"}
     given = forms.new_study(Form(budget))
@@ -244,7 +244,7 @@ def test_a_part_may_leave_arms_out_but_not_all() -> None:
 
 def errors_with_python_hints() -> list[InvalidInput]:
     """Return errors whose hints contain Python, as the library raises them."""
-    learner = mp.Learner(lanes(), mp.GenCTS(), losses=(0, 250))
+    learner = mp.Learner(lanes(), mp.GenCTS(), loss_range=(0, 250))
     play = learner.ask()
     learner.cancel(play.id)
     wrong: list[Callable[[], object]] = [
@@ -364,7 +364,7 @@ def test_only_the_last_plays_are_read() -> None:
 
 def test_every_kind_of_entry_is_said_in_words() -> None:
     store = MemoryStore()
-    study = new_study(store, missing="ignore", outside="clip")
+    study = new_study(store, reports=mp.Reports(outside="clip", missing="ignore"))
     study.by = "4f2a"
     first, second, third = (study.ask(key=f"day {k}") for k in range(3))
     study.tell(first.id, {lane: [999.0] * k for lane, k in first.plan.items()})
@@ -377,7 +377,7 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
     study.learn(first.plan, euros(first))
     study.learn_table({"arm": [lane], "round": [1], "loss": [5.0]})
     study.forget(lane, before=2)
-    study.keep(since=1)
+    study.unforget(since=1)
     found = journal_views.last_entries(store.open("lanes"), 50)
     assert {line.what for line in found.rows} == {
         *("created", "asked", "told", "told in part", "closed", "cancelled"),
@@ -485,19 +485,19 @@ def test_a_day_by_forms_alone(place: Place) -> None:
 
 def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
     plans = mp.Budget(2, [2], names=["Lyon->north"])
-    study = mp.Study.create("lanes", plans, store=place.store, losses=(0, 250))
+    study = mp.Study.create("lanes", plans, store=place.store, loss_range=(0, 250))
     for day in range(40):
         play = study.ask()
         study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
     assert study.drift()["acted"].tolist() == [True]
     page = place.get("/studies/lanes").text
-    assert 'action="/studies/lanes/keep"' in page
-    assert "Undo: keep older reports of" in page
-    kept = place.post("/studies/lanes/keep", arm="Lyon->north")
+    assert 'action="/studies/lanes/unforget"' in page
+    assert "Unforget older reports of" in page
+    kept = place.post("/studies/lanes/unforget", arm="Lyon->north")
     assert kept.headers["location"] == "/studies/lanes?done=kept"
     assert "The reports count again" in place.get("/studies/lanes?done=kept").text
     assert study.arms()["average"][0] < 180
-    assert "Undo: keep" not in place.get("/studies/lanes").text
+    assert "Unforget older" not in place.get("/studies/lanes").text
     done = place.post("/studies/lanes/forget", arm="Lyon->north", round="26")
     assert done.headers["location"] == "/studies/lanes?done=forgot"
     assert study.arms()["average"][0] > 230
@@ -510,13 +510,13 @@ def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
         bad = place.post("/studies/lanes/forget", arm="", round=typed)
         assert bad.status_code == 422
         assert said in bad.text
-    assert place.post("/studies/lanes/keep", arm="nowhere").status_code == 422
-    assert place.post("/studies/lanes/keep", arm="", round="2026-01-01").status_code == 303
+    assert place.post("/studies/lanes/unforget", arm="nowhere").status_code == 422
+    assert place.post("/studies/lanes/unforget", arm="", round="2026-01-01").status_code == 303
     assert study.verify().ok
 
 
 def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
-    study = place.study(missing="ignore")
+    study = place.study(reports=mp.Reports(missing="ignore"))
     play = study.ask()
     base = f"/studies/lanes/plays/{play.id}"
     first = next(k for k in play.plan.values() if k)
@@ -573,7 +573,7 @@ def test_markup_in_names_stays_text(place: Place) -> None:
     sides = ([NASTY + "1", "Lille"], ["north", NASTY + "2"])
     plan = mp.Transport([2, 3], [4, 1], names=sides)
     name = "<script>alert(0)</script>"
-    study = mp.Study.create(name, plan, mp.GenCTS(), losses=(0, 250), store=place.store)
+    study = mp.Study.create(name, plan, mp.GenCTS(), loss_range=(0, 250), store=place.store)
     ask_and_tell(study, 3)
     study.ask(key=NASTY)
     place.log_in(name=NASTY[:40])
@@ -852,7 +852,7 @@ def test_all_parts_of_a_page_come_together(place: Place) -> None:
 
 
 def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
-    study = place.study(outside="clip")
+    study = place.study(reports=mp.Reports(outside="clip"))
     with study.together():
         for k in range(60):
             play = study.ask()
@@ -866,7 +866,7 @@ def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
 
 def test_a_policy_that_learns_from_totals_asks_for_one(place: Place) -> None:
     ads = mp.Budget(4, [3, 3], names=["news", "radio"])
-    study = mp.Study.create("ads", ads, mp.LinTS(), losses=(0, 250), store=place.store)
+    study = mp.Study.create("ads", ads, mp.LinTS(), loss_range=(0, 250), store=place.store)
     study.ask()
     page = place.get("/studies/ads")
     assert_harmless(page)

@@ -142,17 +142,17 @@ def play_days(study: mp.Study, days: int) -> None:
 
 def test_the_saving_against_a_rule_is_on_the_pages(place: Place) -> None:
     place.log_in()
-    study = place.study(currency="EUR", unit="truck")
+    study = place.study(words=mp.Words(currency="EUR", unit="truck"))
     play_days(study, 24)
     page = place.get("/studies/lanes/savings").text
     assert "No rule to compare with yet" in page
     assert 'id="saved"' not in place.get("/studies/lanes").text
     assert "<hx-partial" not in place.get("/studies/lanes/saved").text
 
-    answer = place.post("/studies/lanes/compare", rule="fixed", rows="Lyon->north 1")
+    answer = place.post("/studies/lanes/versus", rule="fixed", rows="Lyon->north 1")
     assert answer.headers["location"] == "/studies/lanes/savings?done=compared"
-    assert study.compare == mp.FixedPlan({"Lyon->north": 1}, nearest=True)
-    saved = study.saved()
+    assert study.versus == mp.FixedPlan({"Lyon->north": 1}, nearest=True)
+    saved = study.savings()
     page = place.get("/studies/lanes/savings?done=compared").text
     assert "The rule was saved." in page
     assert "\nLyon-&gt;north 1</textarea>" in page
@@ -163,31 +163,31 @@ def test_the_saving_against_a_rule_is_on_the_pages(place: Place) -> None:
         assert f"{saved.words.ends(saved.low, saved.high)}" in text
     assert 'hx-get="/studies/lanes/saved"' in place.get("/studies/lanes").text
 
-    assert place.post("/studies/lanes/compare", rule="").status_code == 303
-    assert study.compare is None
+    assert place.post("/studies/lanes/versus", rule="").status_code == 303
+    assert study.versus is None
 
 
 def test_a_saving_that_is_not_known_says_why(place: Place) -> None:
     place.log_in()
     study = place.study()
     play_days(study, 3)
-    study.compare = mp.InProportion()
+    study.versus = mp.InProportion()
     for path in ("saved", "savings"):
         page = place.get(f"/studies/lanes/{path}").text
         assert "is not known: Expected at least 10 plays" in page
-    answer = place.post("/studies/lanes/compare", rule="prices", rows="Lyon->east 3")
+    answer = place.post("/studies/lanes/versus", rule="prices", rows="Lyon->east 3")
     assert answer.status_code == 422
     assert 'id="rule-rows-error"' in answer.text
     assert "Lyon-&gt;east 3</textarea>" in answer.text
-    assert study.compare == mp.InProportion()
+    assert study.versus == mp.InProportion()
 
 
 def test_who_may_only_read_cannot_name_the_rule(place: Place) -> None:
     study = place.study()
     place.log_in("read")
-    assert "/compare" not in place.get("/studies/lanes/savings").text
-    assert place.post("/studies/lanes/compare", rule="proportion").status_code == 403
-    assert study.compare is None
+    assert "/versus" not in place.get("/studies/lanes/savings").text
+    assert place.post("/studies/lanes/versus", rule="proportion").status_code == 403
+    assert study.versus is None
 
 
 # ---------------------------------------------------------------- the allowance
@@ -211,7 +211,7 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
         refused = place.post("/new", **made | {"allowance": "3", "sure": "99"} | change)
         assert refused.status_code == 422
         assert f'id="{field}-error"' in refused.text, change
-    assert mp.Study.list(store=place.store) == []
+    assert mp.Study.names(store=place.store) == []
     answer = place.post("/new", **made, allowance="2,5", sure="95", per="week")
     assert answer.status_code == 303
     study = mp.Study.open("lanes", store=place.store)
@@ -290,7 +290,7 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert "straight line" not in place.get("/studies/free").text
     co2 = mp.AtMost(1_200, {"*": 20, "Lyon->north": 40}, until="2026-11-30", plays=8, name="CO2")
     contract = mp.AtLeast(90, {"*": 0, "Lille->south": 1}, plays=9, name="contract", hard=False)
-    study = place.study(currency="EUR", promises=[co2, contract])
+    study = place.study(words=mp.Words(currency="EUR"), promises=[co2, contract])
     amounts = dict(zip(LANES, [40, 20, 20, 20], strict=True))
     used = []
     for day in range(2, 7):

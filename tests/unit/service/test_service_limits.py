@@ -26,6 +26,7 @@ from multiplay.policies import Policy
 from multiplay.service.app import create_app
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import (
+    PARTS,
     POLICIES,
     SETS,
     ServiceLimits,
@@ -160,11 +161,11 @@ EXAMPLES: list[actions.ActionSet] = [
 
 
 def test_every_set_is_either_offered_or_not() -> None:
-    others = {"Changing", "Duplicate", "Limited"}
+    others = {"TimeVarying", "Duplicate", "Limited"}
     sets = {name for name, kind in classes_of(actions).items() if not issubclass(kind, mp.Rule)}
     assert SETS.keys() == sets - others
-    wrappers = {"Conservative", "Play", "SwitchingCost"}
-    assert POLICIES.keys() == classes_of(policies).keys() - wrappers
+    wrappers = {"Constrained", "Play"}
+    assert POLICIES.keys() == classes_of(policies).keys() - wrappers - PARTS.keys()
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=repr)
@@ -627,9 +628,13 @@ def test_nonsense_for_policies(given: Any) -> None:
 
 LEVELS: st.SearchStrategy[Any] = st.just(0.9) | NONSENSE
 LEARNERS: dict[str, Any] = {
-    "Transport": lambda: mp.Learner(mp.Transport([1, 4], [2, 3]), mp.GenCTS(), losses=(0, 250)),
-    "Knapsack": lambda: mp.Learner(mp.Knapsack([3, 4, 5], 10), mp.GenLBINFV(), missing="ignore"),
-    "Budget": lambda: mp.Learner(mp.Budget(5, [4, 4, 2]), mp.GenCTS(), outside="clip"),
+    "Transport": lambda: mp.Learner(mp.Transport([1, 4], [2, 3]), mp.GenCTS(), loss_range=(0, 250)),
+    "Knapsack": lambda: mp.Learner(
+        mp.Knapsack([3, 4, 5], 10), mp.GenLBINFV(), reports=mp.Reports(missing="ignore")
+    ),
+    "Budget": lambda: mp.Learner(
+        mp.Budget(5, [4, 4, 2]), mp.GenCTS(), reports=mp.Reports(outside="clip")
+    ),
     "a short day": lambda: mp.Learner(mp.Transport([1, 2], [3, 2], shortage=5.0), mp.GenCTS()),
     "the round": lambda: mp.Learner(mp.Budget(5, [4, 4, 2]), mp.LinTS()),
 }
@@ -707,8 +712,8 @@ def test_nonsense_for_learners(name: str) -> None:
 def test_nonsense_for_a_new_learner(policy: Policy, data: st.DataObject) -> None:
     pair = st.lists(NUMBERS, min_size=2, max_size=2)
     ranges = st.none() | pair | by_arm(("arm 1", "*"), pair) | NONSENSE
-    named = {"losses": data.draw(ranges), "seed": data.draw(st.integers(0, 3) | NONSENSE)}
-    for name in ("rewards", "outside", "missing", "changing"):
+    named = {"loss_range": data.draw(ranges), "seed": data.draw(st.integers(0, 3) | NONSENSE)}
+    for name in ("reports", "words", "varying_set"):
         if data.draw(st.integers(0, 3)) == 0:
             named[name] = data.draw(NONSENSE)
     learner = refused_or(mp.Learner, mp.Budget(5, [4, 4, 2]), policy, **named)

@@ -206,7 +206,7 @@ def test_a_limit_that_cannot_be_kept_is_marked(
 
 
 def test_a_plan_of_the_user_is_compared_with_the_proposed_plan(place: Place) -> None:
-    study = place.study(currency="EUR", unit="truck")
+    study = place.study(words=mp.Words(currency="EUR", unit="truck"))
     for _ in range(5):
         play = study.ask()
         study.tell(play, euros(play))
@@ -244,17 +244,17 @@ def test_a_plan_that_was_driven_is_learned_once(place: Place) -> None:
     )
     driven = {"day": DAY, "rows": rows, "discard": "1"}
     for _ in range(2):
-        done = send(place, "drove", driven | {"request": "same"})
-        assert done.headers["location"] == "/studies/lanes?done=drove"
+        done = send(place, "own-plan", driven | {"request": "same"})
+        assert done.headers["location"] == "/studies/lanes?done=own"
     assert not study.pending()
     assert study.plays()["status"].tolist() == ["cancelled"]
     seen = dict(zip(study.arms()["arm"], study.arms()["seen"], strict=True))
     assert seen == {"Lyon->north": 2, "Lyon->south": 0, "Lille->north": 2, "Lille->south": 1}
-    again = send(place, "drove", driven | {"rows": rows.replace("70", "71")})
+    again = send(place, "own-plan", driven | {"rows": rows.replace("70", "71")})
     assert again.status_code == 422
     assert 'id="day-error"' in again.text
     units = {"unit0": "3", "day": "2026-11-18", "rows": "Lyon->north 300"}
-    assert send(place, "drove", units).status_code == 303, "a total, of another supply"
+    assert send(place, "own-plan", units).status_code == 303, "a total, of another supply"
     assert study.verify().ok
 
 
@@ -266,13 +266,13 @@ def test_a_plan_that_was_driven_is_learned_once(place: Place) -> None:
         ("expect", {"unit0": "1.5"}, "own"),
         ("expect", {"unit0": "-1"}, "own"),
         ("expect", {"unit0": "9" * 20}, "own"),
-        ("drove", {"rows": "Lyon->north 3", "day": ""}, "day"),
-        ("drove", {"day": DAY}, "other-rows"),
-        ("drove", {"day": DAY, "rows": "Lyon->north x"}, "other-rows"),
-        ("drove", {"day": DAY, "rows": "Lyon->north 999"}, "other-rows"),
-        ("drove", {"day": DAY, "rows": "Lyon->north 9 8", "unit0": "3"}, "other-rows"),
-        ("drove", {"day": DAY, "rows": "Lyon->north 9", "unit3": "1"}, "other-rows"),
-        ("drove", {"day": "x" * 201, "rows": "Lyon->north 9"}, "day"),
+        ("own-plan", {"rows": "Lyon->north 3", "day": ""}, "day"),
+        ("own-plan", {"day": DAY}, "other-rows"),
+        ("own-plan", {"day": DAY, "rows": "Lyon->north x"}, "other-rows"),
+        ("own-plan", {"day": DAY, "rows": "Lyon->north 999"}, "other-rows"),
+        ("own-plan", {"day": DAY, "rows": "Lyon->north 9 8", "unit0": "3"}, "other-rows"),
+        ("own-plan", {"day": DAY, "rows": "Lyon->north 9", "unit3": "1"}, "other-rows"),
+        ("own-plan", {"day": "x" * 201, "rows": "Lyon->north 9"}, "day"),
     ],
 )
 def test_a_plan_of_the_user_that_is_wrong_is_marked(
@@ -294,7 +294,7 @@ def test_a_plan_of_the_user_that_is_wrong_is_marked(
 
 def test_a_large_plan_is_typed_as_lines(place: Place) -> None:
     many = mp.Budget(3, [2] * 300)
-    study = mp.Study.create("lanes", many, mp.GenCTS(), store=place.store, losses=(0, 9))
+    study = mp.Study.create("lanes", many, mp.GenCTS(), store=place.store, loss_range=(0, 9))
     study.ask()
     page = place.get("/studies/lanes").text
     assert 'id="plan" name="plan"' in page
@@ -306,7 +306,7 @@ def test_a_large_plan_is_typed_as_lines(place: Place) -> None:
 
 
 def test_old_plans_are_closed_or_cancelled(place: Place) -> None:
-    study, now = place.study(missing="ignore"), datetime.now(UTC)
+    study, now = place.study(reports=mp.Reports(missing="ignore")), datetime.now(UTC)
     old = [study.ask(at=now - timedelta(days=days)) for days in (9, 8)]
     study.ask()
     lane, units = next((lane, k) for lane, k in old[0].plan.items() if k)
@@ -325,7 +325,7 @@ def test_old_plans_are_closed_or_cancelled(place: Place) -> None:
 
 
 def test_the_page_says_why_a_plan_was_proposed(place: Place) -> None:
-    study = place.study(currency="EUR", unit="truck")
+    study = place.study(words=mp.Words(currency="EUR", unit="truck"))
     for _ in range(4):
         play = study.ask()
         study.tell(play, euros(play))

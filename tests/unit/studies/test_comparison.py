@@ -1,4 +1,4 @@
-"""Played days of journals and learners, and the verbs saved, cost_of_learning and compare."""
+"""Played days of journals and learners, and the verbs savings, cost_of_learning and versus."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from multiplay import (
     LinTS,
     PriceList,
     RandomAction,
+    Reports,
     Study,
     Transport,
 )
@@ -30,16 +31,19 @@ from multiplay._support import deadline
 from multiplay.actions import Rule
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner import comparison
-from multiplay.learner.comparison import PlayedDays, played_days
+from multiplay.learner.comparison import PlayedDays
 from multiplay.savings import PlayedDay
 from multiplay.storage import MemoryStore
-from multiplay.studies.comparison import read_days
+from multiplay.studies.comparison import days_since, read_days
 
 LANES = Transport([3, 2], [2, 3], names=(["Lyon", "Lille"], ["north", "south"]))
 SMALL = Transport([1, 2], [2, 1], names=(["Lyon", "Lille"], ["north", "south"]))
 MEANS = {"Lyon->north": 60.0, "Lyon->south": 120.0, "Lille->north": 90.0, "Lille->south": 150.0}
 SPLIT = {"Lyon->north": 2, "Lyon->south": 1, "Lille->south": 2}
-SETTINGS: dict[str, Any] = {"losses": (20, 250), "outside": "clip", "missing": "ignore"}
+SETTINGS: dict[str, Any] = {
+    "loss_range": (20, 250),
+    "reports": Reports(outside="clip", missing="ignore"),
+}
 
 
 def costs(plan: dict[str, int], day: int) -> dict[str, Any]:
@@ -63,7 +67,8 @@ def played(study: Any, days: int = 21) -> Any:
 
 def of_learner(learner: Learner) -> PlayedDays:
     """Return the played days of a learner."""
-    return played_days(learner.events.all, learner.engine.state.ranges, {})
+    first = learner.replica.beginning(learner.journal)
+    return days_since(learner.journal, first, len(learner.journal))
 
 
 def of_study(study: Study) -> PlayedDays:
@@ -117,8 +122,8 @@ def eventful(study: Any) -> None:
 
 
 def test_a_study_and_a_learner_have_the_same_played_days() -> None:
-    study = study_of(FollowTheLeader(), changing=True)  # which uses no random numbers
-    learner = Learner(LANES, FollowTheLeader(), changing=True, **SETTINGS)
+    study = study_of(FollowTheLeader(), varying_set=True)  # which uses no random numbers
+    learner = Learner(LANES, FollowTheLeader(), varying_set=True, **SETTINGS)
     eventful(study)
     eventful(learner)
     found = of_study(study)
@@ -195,7 +200,11 @@ def test_corrected_losses_are_those_that_were_told_right_from_the_beginning() ->
 
 def _answers(study: Any) -> list[str]:
     """Return savings as text, without the last entry."""
-    found = [study.saved(InProportion()), study.saved(PriceList(MEANS)), study.cost_of_learning()]
+    found = [
+        study.savings(InProportion()),
+        study.savings(PriceList(MEANS)),
+        study.cost_of_learning(),
+    ]
     return [repr(replace(one, entry=None)) for one in found]
 
 
@@ -208,14 +217,14 @@ def test_a_study_and_a_learner_save_the_same_in_the_period() -> None:
             one.learn(plan, costs(plan, 50 + day), at=86_400.0 * (20_000 + day))
         played(one)
     assert _answers(study) == _answers(learner)
-    assert study.saved(InProportion()).entry == study.head.number
-    whole = learner.saved(InProportion())
-    part = learner.saved(InProportion(), since="2026-03-03", until=date(2026, 3, 14))
+    assert study.savings(InProportion()).entry == study.head.number
+    whole = learner.savings(InProportion())
+    part = learner.savings(InProportion(), since="2026-03-03", until=date(2026, 3, 14))
     assert (whole.days, part.days) == (21, 12)
     assert part.rests_on.bills.equals(whole.rests_on.bills)
     at = datetime(2026, 3, 14, tzinfo=UTC)
-    assert learner.saved(InProportion(), since="2026-03-03", until=at) == part
-    assert learner.saved(InProportion(), until="2026-03-14T00:00").days == 14
+    assert learner.savings(InProportion(), since="2026-03-03", until=at) == part
+    assert learner.savings(InProportion(), until="2026-03-14T00:00").days == 14
 
 
 def test_plans_by_key_are_read_from_dicts_tables_and_files(tmp_path: Path) -> None:
@@ -226,12 +235,12 @@ def test_plans_by_key_are_read_from_dicts_tables_and_files(tmp_path: Path) -> No
     table = pd.DataFrame(rows, columns=["key", "arm", "units"])
     table.to_csv(tmp_path / "split.csv", index=False)
     dates = table.assign(key=pd.to_datetime(table["key"]))
-    expected = replace(learner.saved(FixedPlan(plan)), rule="the given plans")
+    expected = replace(learner.savings(FixedPlan(plan)), rule="the given plans")
     for given in (dict.fromkeys(keys, plan), table, dates, tmp_path / "split.csv"):
-        assert learner.saved(given) == expected
-    of_function = learner.saved(lambda actions: [plan.get(name, 0) for name in actions.names])
+        assert learner.savings(given) == expected
+    of_function = learner.savings(lambda actions: [plan.get(name, 0) for name in actions.names])
     assert of_function == replace(expected, rule="the given function")
-    some = learner.saved(dict.fromkeys(keys[:15], plan))
+    some = learner.savings(dict.fromkeys(keys[:15], plan))
     assert (some.days, some.left_out) == (15, 6)
 
 
@@ -240,41 +249,41 @@ def _fails(actions: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("against", "argument", "got"),
+    ("versus", "argument", "got"),
     [
-        (None, "against", "None"),
-        (InProportion, "against", "<class"),
-        (7, "against", "7"),
-        ([1, 2], "against", "[1, 2]"),
-        (SPLIT, "against['Lyon->north']", "2"),
-        ({"2026-03-01": {"Lyon->north": 1.5}}, "against['2026-03-01']['Lyon->north']", "1.5"),
-        ({"2026-03-01": {"Lyon->nord": 1}}, "against['2026-03-01']", "'Lyon->nord'"),
-        ({}, "against", "none for 12 of 12 plays (none with the key '2026-03-01')"),
-        ({"other": SPLIT}, "against", "none for 12 of 12 plays (none with the key '2026-03-01')"),
-        (FixedPlan({"Lyon->north": 1}), "against", "none for 12 of 12 plays"),
-        (PriceList({"Lyon->north": 1.0}), "against", "none for 12 of 12 plays"),
-        (lambda actions: actions.n * 9, "against", "none for 12 of 12 plays (the set of play"),
-        (_fails, "against", "ZeroDivisionError: no plan"),
-        (lambda actions: [0.5] * 4, "against", "InvalidInput: plan"),
-        (lambda actions: [1], "against", "an array of shape (1,)"),
-        (lambda actions: "all", "against", "InvalidInput: plan"),
-        ("nowhere.csv", "against", "nowhere.csv"),
-        (pd.DataFrame({"key": ["a"], "arm": ["b"]}), "against", "'key', 'arm'"),
+        (None, "versus", "None"),
+        (InProportion, "versus", "<class"),
+        (7, "versus", "7"),
+        ([1, 2], "versus", "[1, 2]"),
+        (SPLIT, "versus['Lyon->north']", "2"),
+        ({"2026-03-01": {"Lyon->north": 1.5}}, "versus['2026-03-01']['Lyon->north']", "1.5"),
+        ({"2026-03-01": {"Lyon->nord": 1}}, "versus['2026-03-01']", "'Lyon->nord'"),
+        ({}, "versus", "none for 12 of 12 plays (none with the key '2026-03-01')"),
+        ({"other": SPLIT}, "versus", "none for 12 of 12 plays (none with the key '2026-03-01')"),
+        (FixedPlan({"Lyon->north": 1}), "versus", "none for 12 of 12 plays"),
+        (PriceList({"Lyon->north": 1.0}), "versus", "none for 12 of 12 plays"),
+        (lambda actions: actions.n * 9, "versus", "none for 12 of 12 plays (the set of play"),
+        (_fails, "versus", "ZeroDivisionError: no plan"),
+        (lambda actions: [0.5] * 4, "versus", "InvalidInput: plan"),
+        (lambda actions: [1], "versus", "an array of shape (1,)"),
+        (lambda actions: "all", "versus", "InvalidInput: plan"),
+        ("nowhere.csv", "versus", "nowhere.csv"),
+        (pd.DataFrame({"key": ["a"], "arm": ["b"]}), "versus", "'key', 'arm'"),
         (
             pd.DataFrame({"key": ["a"] * 2, "arm": ["b"] * 2, "units": [1, 1]}),
-            "against, row 1",
+            "versus, row 1",
             "'b' of 'a' again",
         ),
         (
             pd.DataFrame({"key": ["a"], "arm": ["b"], "units": [-1]}),
-            "against, row 0, units",
+            "versus, row 0, units",
             "-1",
         ),
     ],
 )
-def test_bad_rules_are_refused(learner: Learner, against: Any, argument: str, got: str) -> None:
+def test_bad_rules_are_refused(learner: Learner, versus: Any, argument: str, got: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        learner.saved(against)
+        learner.savings(versus)
     assert refused.value.argument == argument
     assert str(refused.value.got).startswith(got)
 
@@ -303,16 +312,16 @@ def test_bad_periods_and_levels_are_refused(
     learner: Learner, options: dict[str, Any], argument: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        learner.saved(InProportion(), **options)
+        learner.savings(InProportion(), **options)
     assert refused.value.argument == argument
 
 
 def test_totals_of_rounds_and_other_costs_are_refused() -> None:
-    by_round = Learner(LANES, LinTS(), losses=(0, 250))
+    by_round = Learner(LANES, LinTS(), loss_range=(0, 250))
     for _ in range(12):
         by_round.tell(by_round.ask(), 500.0)
     with pytest.raises(InvalidInput, match="totals of rounds"):
-        by_round.saved(InProportion())
+        by_round.savings(InProportion())
     covered = Learner(Coverage.example(), GenCTS())
     for _ in range(12):
         play = covered.ask()
@@ -324,37 +333,37 @@ def test_totals_of_rounds_and_other_costs_are_refused() -> None:
 def test_a_study_refuses_a_function_and_names_the_rule_that_it_needs() -> None:
     study = played(study_of(RandomAction()), 10)
     with pytest.raises(InvalidInput, match="A journal cannot keep a function"):
-        study.saved(lambda actions: actions.n)
-    with pytest.raises(InvalidInput, match=r"study.compare = InProportion\(\)"):
-        study.saved()
-    study.compare = InProportion()
-    assert study.saved().rule == InProportion().text
+        study.savings(lambda actions: actions.n)
+    with pytest.raises(InvalidInput, match=r"study.versus = InProportion\(\)"):
+        study.savings()
+    study.versus = InProportion()
+    assert study.savings().rule == InProportion().text
 
 
 def test_the_rule_of_a_study_is_kept_by_the_journal(tmp_path: Path) -> None:
     store, rules = MemoryStore(), [PriceList(MEANS), FixedPlan(SPLIT, nearest=True), InProportion()]
-    study = Study.create("lanes", LANES, RandomAction(), store=store, losses=(0, 250))
-    assert study.compare is None
+    study = Study.create("lanes", LANES, RandomAction(), store=store, loss_range=(0, 250))
+    assert study.versus is None
     for rule in rules:
-        study.set_compare(rule, key=rule.text)
-        assert Study.open("lanes", store=store).compare == rule
+        study.set_versus(rule, key=rule.text)
+        assert Study.open("lanes", store=store).versus == rule
     entries = study.head.number
-    study.set_compare(rules[0], key=rules[0].text)  # the same request again
+    study.set_versus(rules[0], key=rules[0].text)  # the same request again
     assert study.head.number == entries
-    assert study.compare == rules[-1]
+    assert study.versus == rules[-1]
     with pytest.raises(Conflict):
-        study.set_compare(rules[1], key=rules[0].text)
+        study.set_versus(rules[1], key=rules[0].text)
     for wrong in (InProportion, "in proportion", lambda actions: actions.n, Mine()):
         with pytest.raises(InvalidInput) as refused:
-            study.compare = wrong
-        assert refused.value.argument == "compare"
+            study.versus = wrong
+        assert refused.value.argument == "versus"
     assert study.head.number == entries
     study.export(tmp_path / "lanes.jsonl")
     copied = Study.import_journal("copy", tmp_path / "lanes.jsonl", store=store)
-    assert copied.compare == rules[-1]
+    assert copied.versus == rules[-1]
     assert copied.verify().ok
-    study.compare = None
-    assert (study.compare, copied.compare) == (None, rules[-1])
+    study.versus = None
+    assert (study.versus, copied.versus) == (None, rules[-1])
 
 
 class Mine(Rule):
@@ -389,16 +398,16 @@ def test_a_comparison_is_cached_and_does_not_lock_the_study(
         return plans_of(*given)
 
     monkeypatch.setattr(comparison, "plans_of", meanwhile)
-    found = study.saved(InProportion())
+    found = study.savings(InProportion())
     assert seen == [12]
-    assert study.saved(InProportion()) is found
-    assert study.saved(InProportion(), level=0.9).level == 0.9
+    assert study.savings(InProportion()) is found
+    assert study.savings(InProportion(), level=0.9).level == 0.9
     study.ask()
-    assert replace(study.saved(InProportion()), entry=found.entry) == found
-    assert study.saved(Mine()).total == study.saved(Mine()).total == found.total
+    assert replace(study.savings(InProportion()), entry=found.entry) == found
+    assert study.savings(Mine()).total == study.savings(Mine()).total == found.total
     assert seen == [12, 12, *[13] * 3]
     with deadline.before(1e9) as until:
         until.truncated = True  # the plans of the rule may not be the best
-        study.saved(InProportion(), level=0.8)
-    study.saved(InProportion(), level=0.8)
+        study.savings(InProportion(), level=0.8)
+    study.savings(InProportion(), level=0.8)
     assert len(seen) == 7

@@ -29,6 +29,7 @@ from multiplay import (
     InvalidInput,
     Learner,
     RandomAction,
+    Reports,
     StoreError,
     Study,
     Transport,
@@ -47,7 +48,13 @@ def lived_through(policy: Any = None, store: Any = None) -> Study:
     """A study in which everything has happened."""
     store = MemoryStore() if store is None else store
     study = Study.create(
-        "lanes", PLANS, policy or GenCTS(), losses=(0, 10), outside="clip", store=store, seed=3
+        "lanes",
+        PLANS,
+        policy or GenCTS(),
+        loss_range=(0, 10),
+        reports=Reports(outside="clip"),
+        store=store,
+        seed=3,
     )
     study.learn_table(HISTORY, key="the years before")
     for k in range(3):
@@ -423,7 +430,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_learner_that_became_a_study_is_backed_up_too(tmp_path: Path) -> None:
-    learner = Learner(PLANS, GenCTS(), losses=(0, 10))
+    learner = Learner(PLANS, GenCTS(), loss_range=(0, 10))
     play = learner.ask(key="before")
     learner.save(tmp_path / "learner.npz")
     study = Study.import_learner("lanes", tmp_path / "learner.npz", store=MemoryStore())
@@ -489,7 +496,7 @@ def sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_plans_say_what_was_asked_and_told(study: Study) -> None:
     """Compared with what the verbs were given and returned."""
-    study.set_words(arm="lane")
+    study.set_words(study.words._replace(arm="lane"))
     asked: dict[int, dict[str, int]] = {}
     told: dict[tuple[int, str], tuple[int, float]] = {}
     before = study.asked
@@ -539,7 +546,7 @@ def test_plans_say_what_was_asked_and_told(study: Study) -> None:
 
 
 def test_plans_are_the_same_in_all_files(study: Study, tmp_path: Path) -> None:
-    study.set_words(currency="EUR", unit="lorry", arm="lane")
+    study.set_words(study.words._replace(currency="EUR", unit="lorry", arm="lane"))
     for wide in (False, True):
         shown = study.plans(wide=wide)
         for suffix in ("csv", "jsonl", "parquet", "xlsx"):
@@ -578,10 +585,10 @@ def test_a_sum_of_cents_has_no_more_digits_in_a_csv_file(tmp_path: Path) -> None
 def test_a_workbook_has_what_a_spreadsheet_needs(tmp_path: Path) -> None:
     """Sheets, dates that are dates, number formats, frozen headers, widths, totals."""
     study, path = lived_through(), tmp_path / "lanes.xlsx"
-    study.set_words(currency="EUR", unit="lorry", arm="lane")
+    study.set_words(study.words._replace(currency="EUR", unit="lorry", arm="lane"))
     play = study.ask(key="2026-11-16")
     study.tell(play, {arm: [5.0] * n for arm, n in play.plan.items() if n})
-    study.compare = InProportion()
+    study.versus = InProportion()
     study.export(path, plays=True)
     cells = sheets(path)
     assert [*cells] == ["plans", "bills", "lanes", "summary"]
@@ -652,7 +659,7 @@ def test_plans_have_the_prices_of_promises_and_whether_they_changed_the_plan(
     co2 = AtMost(12, of={"air": 5, "*": 1}, plays=2, name="CO2")
     actions = Budget(3, [3, 3], names=["air", "sea"])
     study = Study.create(
-        "month", actions, GenCTS(), losses=(0, 9), promises=[co2], store=MemoryStore(), seed=3
+        "month", actions, GenCTS(), loss_range=(0, 9), promises=[co2], store=MemoryStore(), seed=3
     )
     asked = []
     for day in range(5):
@@ -677,7 +684,7 @@ def test_plans_have_the_prices_of_promises_and_whether_they_changed_the_plan(
     long = study.plans()
     again = long.drop_duplicates("id").set_index("id")[[*prices, "held"]]
     pd.testing.assert_frame_equal(again, wide.set_index("id")[[*prices, "held"]])
-    study.set_words(currency="EUR")
+    study.set_words(study.words._replace(currency="EUR"))
     for table, is_wide in ((long, False), (wide, True)):
         for ending in ("csv", "parquet", "jsonl", "xlsx"):
             file = tmp_path / f"plans.{ending}"

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multiplay import Category, Features, Flag, InvalidInput, Learner, Number, Transport
-from multiplay.errors import Conflict
+from multiplay import Category, Features, Flag, InvalidInput, Learner, Number, Reports, Transport
 from multiplay.studies import Study, synced
 from multiplay.studies.entry_codec import FEW_ARMS
 
@@ -36,8 +35,14 @@ def today(day: int) -> dict[str, Any]:
 
 
 def created(store: Any) -> Study:
-    settings: dict[str, Any] = {"losses": (0, 250), "changing": True, "missing": "ignore"}
-    return Study.create("lanes", PLANS, features=DECLARED, arms={"km": KM}, store=store, **settings)
+    settings: dict[str, Any] = {
+        "loss_range": (0, 250),
+        "varying_set": True,
+        "reports": Reports(missing="ignore"),
+    }
+    return Study.create(
+        "lanes", PLANS, features=DECLARED, arm_features={"km": KM}, store=store, **settings
+    )
 
 
 def live(study: Study, days: range) -> None:
@@ -61,7 +66,9 @@ def live(study: Study, days: range) -> None:
         else:
             study.tell(play.id, lanes)
         if day == 5:
-            study.describe({"km": {"Nice->north": 900.0}, "weekday": {"Nice->north": "Sat"}})
+            study.set_arm_features(
+                {"km": {"Nice->north": 900.0}, "weekday": {"Nice->north": "Sat"}}
+            )
             plan = {"Lyon->south": 2, "Lille->north": 1}
             study.learn(plan, {"Lyon->south": [80.0, 90.0]}, features=given)
     for id, lanes in reversed(late):
@@ -95,7 +102,13 @@ def test_a_study_with_features_verifies_and_opens_again(tmp_path: Path) -> None:
 def test_a_study_and_a_learner_believe_the_same() -> None:
     """The same reports give the same beliefs: entries lose nothing."""
     study = created("memory://same")
-    learner = Learner(PLANS, losses=(0, 250), missing="ignore", features=DECLARED, arms={"km": KM})
+    learner = Learner(
+        PLANS,
+        loss_range=(0, 250),
+        reports=Reports(missing="ignore"),
+        features=DECLARED,
+        arm_features={"km": KM},
+    )
     for one in (study, learner):
         one.learn_table(table())
         plan = {"Lyon->south": 2, "Lille->north": 1}
@@ -129,28 +142,12 @@ def test_refused_features_write_nothing() -> None:
         with pytest.raises(InvalidInput):
             study.ask(features=given)
     with pytest.raises(InvalidInput):
-        study.describe({"km": {"Nice->north": float("inf")}})
+        study.set_arm_features({"km": {"Nice->north": float("inf")}})
     with pytest.raises(InvalidInput):
         study.learn_table(table() | {"fuel": [1.5, 1.7, 1.6]})
     assert study.head == head
     assert study.effects().equals(before)
     assert study.verify().ok
-
-
-def test_keys_of_describe_and_learn_return_the_same_or_refuse() -> None:
-    study = created("memory://keys")
-    nice = {"km": {"Nice->north": 900.0}}
-    study.describe(nice, key="Nice")
-    head = study.head
-    study.describe(nice, key="Nice")
-    assert study.head == head
-    with pytest.raises(Conflict):
-        study.describe({"km": {"Nice->north": 901.0}}, key="Nice")
-    plan, costs = {"Lyon->south": 2, "Lille->north": 1}, {"Lyon->south": [80.0, 90.0]}
-    told = study.learn(plan, costs, features=today(1), key="one")
-    assert study.learn(plan, costs, features=today(1), key="one") == told._replace(repeated=True)
-    with pytest.raises(Conflict):
-        study.learn(plan, costs, features=today(2), key="one")
 
 
 def test_features_of_many_arms_are_arrays_in_the_journal() -> None:
@@ -204,7 +201,7 @@ def test_copies_backups_and_exports_verify(tmp_path: Path) -> None:
 
 
 def test_a_learner_with_features_becomes_a_study(tmp_path: Path) -> None:
-    learner = Learner(PLANS, losses=(0, 250), features=DECLARED, arms={"km": KM})
+    learner = Learner(PLANS, loss_range=(0, 250), features=DECLARED, arm_features={"km": KM})
     for day in range(5):
         play = learner.ask(features=today(day))
         if day != 2:

@@ -1,6 +1,5 @@
-"""Study.forget and Study.keep: journal entries that replay, verify and copy bit for bit."""
+"""Study.forget and Study.unforget: journal entries that replay, verify and copy bit for bit."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,15 @@ import pytest
 from trucks import STORES, ask_and_tell, euros, new_study, store_of, tables, verified
 
 import multiplay as mp
-from multiplay.errors import Conflict, InvalidInput, NotFound
+from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.engine import Engine
 from multiplay.storage import MemoryStore, Store
 from multiplay.studies import synced
 from multiplay.studies.entry_codec import Request
 
 POLICIES = [
-    mp.BootstrapCTS(change="follow"),
-    mp.BootstrapCTS(change="ignore"),
+    mp.BootstrapCTS(memory=mp.Changes()),
+    mp.BootstrapCTS(),
     mp.GenCTS(),
     mp.CombUCB(window=5),
 ]
@@ -35,7 +34,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lived(study: Any, days: int, seed: int = 0) -> None:
-    """Ask, tell, forget and keep, in a random order."""
+    """Ask, tell, forget and unforget, in a random order."""
     rng = np.random.default_rng(seed)
     table = {"arm": LANES[:2], "round": [1, 2], "loss": [8.0, None]}
     study.learn_table(table)
@@ -45,9 +44,9 @@ def lived(study: Any, days: int, seed: int = 0) -> None:
         if rng.random() < 0.3:
             study.forget(lane, before=int(rng.integers(1, day + 2)))
         if rng.random() < 0.3:
-            study.keep(lane, since=int(rng.integers(0, day + 1)))
+            study.unforget(lane, since=int(rng.integers(0, day + 1)))
         if rng.random() < 0.2:
-            study.keep(LANES[rng.integers(4)])
+            study.unforget(LANES[rng.integers(4)])
         if rng.random() < 0.2:
             play = study.ask()
             study.tell(play.id, {LANES[0]: [None]}, final=False, missing="ignore")
@@ -58,7 +57,7 @@ def lived(study: Any, days: int, seed: int = 0) -> None:
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 @pytest.mark.usefixtures("often")
 def test_restarts_replay_verify_and_copy_bit_for_bit(policy: mp.Policy, tmp_path: Path) -> None:
-    study = new_study(MemoryStore(), policy=policy, missing="ignore")
+    study = new_study(MemoryStore(), policy=policy, reports=mp.Reports(missing="ignore"))
     lived(study, 25)
     kinds = {entry.labels.kind for entry in study.entries()}
     assert {"forget", "keep"} <= kinds
@@ -80,9 +79,9 @@ def test_restarts_replay_verify_and_copy_bit_for_bit(policy: mp.Policy, tmp_path
 
 
 def test_a_study_and_a_learner_have_the_same_beliefs() -> None:
-    policy = mp.BootstrapCTS(change="follow")
+    policy = mp.BootstrapCTS(memory=mp.Changes())
     study = new_study(MemoryStore(), policy=policy)
-    learner = mp.Learner(study.actions, policy, losses=(0, 250))
+    learner = mp.Learner(study.actions, policy, loss_range=(0, 250))
     for day in range(20):
         play = study.ask()
         own = learner.ask(fixed=play.plan)
@@ -91,7 +90,7 @@ def test_a_study_and_a_learner_have_the_same_beliefs() -> None:
             if day in (8, 15):
                 one.forget(LANES[day % 3], before=day // 2)
             if day == 17:
-                one.keep(LANES[15 % 3])
+                one.unforget(LANES[15 % 3])
     assert study.arms()["mean"].tolist() == learner.arms()["mean"].tolist()
     assert study.drift().equals(learner.drift())
 
@@ -103,20 +102,20 @@ def test_handles_in_every_store_agree(store: Store) -> None:
         assert left.since == 4
         assert tables(study) == tables(other)
         ask_and_tell(study, 2)
-        assert study.keep(LANES[2]).units == study.keep(LANES[2], since=0).units
+        assert study.unforget(LANES[2]).units == study.unforget(LANES[2], since=0).units
         assert tables(study) == tables(other)
         assert other.verify().ok
 
 
 def test_an_imported_learner_has_its_reports(tmp_path: Path) -> None:
-    learner = mp.Learner(new_study(MemoryStore()).actions, mp.BootstrapCTS(), losses=(0, 250))
+    learner = mp.Learner(new_study(MemoryStore()).actions, mp.BootstrapCTS(), loss_range=(0, 250))
     for _ in range(6):
         play = learner.ask()
         learner.tell(play, euros(play))
     learner.save(tmp_path / "learner")
     study = mp.Study.import_learner("lanes", tmp_path / "learner", store=MemoryStore())
     ask_and_tell(study, 2)
-    units = study.keep(since=0).units
+    units = study.unforget(since=0).units
     assert units == 8 * 5
     assert study.forget(before=3).units == 6 * 5
     assert study.verify().ok
@@ -129,24 +128,8 @@ def test_in_a_block_entries_of_the_block_count() -> None:
         assert study.forget(before=3).units == 2 * 5
         with pytest.raises(InvalidInput):
             study.forget(before=99)
-        assert study.keep(since=0).units == 4 * 5
+        assert study.unforget(since=0).units == 4 * 5
     assert verified(study).ok
-
-
-def test_a_key_stands_for_one_request() -> None:
-    study = new_study(MemoryStore())
-    ask_and_tell(study, 5)
-    noon = datetime.now(UTC) - timedelta(seconds=1)
-    first = study.forget(LANES[0], before=3, key="k")
-    kept = study.keep(LANES[0], since=1, key="k")  # each verb has its own keys
-    number = study.head
-    ask_and_tell(study, 1)
-    assert study.forget(LANES[0], before=3, key="k") == first
-    assert study.keep(LANES[0], since=1, key="k") == kept
-    assert study.head.number == number.number + 2
-    for arm, before in ((LANES[1], 3), (None, 3), (LANES[0], 2), (LANES[0], noon)):
-        with pytest.raises(Conflict, match="'k'"):
-            study.forget(arm, before=before, key="k")
 
 
 @pytest.mark.parametrize("key", [None, "k"])
@@ -155,7 +138,7 @@ def test_a_request_that_comes_twice_is_answered_the_same(key: str | None) -> Non
     ask_and_tell(study, 5)
     acts = {
         "forget": lambda: study.forget(LANES[0], before=3, key=key),
-        "keep": lambda: study.keep(LANES[0], since=0, key=key),
+        "unforget": lambda: study.unforget(LANES[0], since=0, key=key),
     }
     for verb, act in acts.items():
         first = study.once(verb, Request(verb), act)
@@ -164,22 +147,6 @@ def test_a_request_that_comes_twice_is_answered_the_same(key: str | None) -> Non
         assert study.once(verb, Request(verb), act) == first
         assert study.head == head
     assert verified(study).ok
-
-
-def test_errors_change_nothing() -> None:
-    study = new_study(MemoryStore())
-    ask_and_tell(study, 3)
-    head, before = study.head, tables(study)
-    for arm, round in (("nowhere", 1), (LANES[0], 0), (LANES[0], 5), (LANES[0], float("nan"))):
-        with pytest.raises(InvalidInput):
-            study.forget(arm, before=round)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput):
-        study.keep(LANES[0], since=4)
-    assert study.head == head
-    assert tables(study) == before
-    lasting = new_study(MemoryStore(), policy=mp.GenLBINFV())
-    with pytest.raises(InvalidInput, match="BootstrapCTS"):
-        lasting.forget(before=1)
 
 
 def test_a_study_that_was_deleted_forgets_nothing() -> None:
@@ -192,7 +159,7 @@ def test_a_study_that_was_deleted_forgets_nothing() -> None:
 
 
 def test_verify_computes_the_sums_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = new_study(MemoryStore(), policy=mp.BootstrapCTS(change="ignore"))
+    study = new_study(MemoryStore(), policy=mp.BootstrapCTS())
     ask_and_tell(study, 5)
     rebuild = Engine.restarted
 

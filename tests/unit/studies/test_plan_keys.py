@@ -1,44 +1,35 @@
 """Keys of plans: one request for each key, dates in any spelling, and plans made again."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asgi import client_of
+from owners import Owners
 from page_client import browsing
 from refusal import refused
-from serving import connected, serving
-from trucks import STORES, costs, euros, new_study, plans, store_of, verified
+from trucks import costs, euros, new_study, plans, verified
 
 import multiplay as mp
 from multiplay._support.dates import day_name, day_names
 from multiplay.cli.study.app import time_of
 from multiplay.errors import Conflict
-from multiplay.learner.events import Ended
 from multiplay.service.app import create_app
 from multiplay.service.settings import Settings
 from multiplay.storage import Labels, MemoryStore, store_at
 from multiplay.studies import entry_codec, replica, synced
+from multiplay.studies.commands.notes import NOTE
 from multiplay.studies.entry_codec import Request
 
-KINDS = ["learner", *STORES, "http"]
 DAY, GERMAN, LANE = "2026-11-18", "18.11.2026", "Lyon->south"
 EIGHT = datetime(2026, 11, 18, 8, 2, tzinfo=UTC)
 
 
-@pytest.fixture(params=KINDS)
-def study(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+@pytest.fixture
+def study(owners: Owners) -> Any:
     """A learner, and studies in each store and of a service, with the same verbs."""
-    if request.param == "learner":
-        yield mp.Learner(plans(), mp.GenCTS(), 7, losses=(0, 250))
-    elif request.param == "http":
-        with serving(f"sqlite:///{tmp_path / 'served.db'}") as url, connected(url) as service:
-            yield service.create("lanes", plans(), mp.GenCTS(), losses=(0, 250), seed=7)
-    else:
-        with new_study(store_of(request.param, request, tmp_path)) as made:
-            yield made
+    return owners.new(plans(), mp.GenCTS(), loss_range=(0, 250))
 
 
 def statuses(study: Any) -> list[tuple[int, str, str]]:
@@ -47,8 +38,8 @@ def statuses(study: Any) -> list[tuple[int, str, str]]:
 
 
 def entries(study: Any) -> int:
-    """Return the number of entries, or of events of a learner."""
-    return len(study.events.all) if isinstance(study, mp.Learner) else study.head.number
+    """Return the number of entries."""
+    return study.journal.head().number if isinstance(study, mp.Learner) else study.head.number
 
 
 def test_a_key_names_one_request(study: Any) -> None:
@@ -148,11 +139,11 @@ def test_a_learner_whose_policy_fails_keeps_its_plan(monkeypatch: pytest.MonkeyP
             learner.ask(key=DAY, replace=True)
     assert [one.id for one in learner.pending()] == [play.id]
     assert [one.used for one in learner.promise_reports()] == [used]
-    assert not any(isinstance(event, Ended) for event in learner.events.all)
+    assert [entry.labels.kind for entry in learner.journal.entries(1)] == ["ask"]
 
 
 def test_a_saved_learner_knows_its_requests(tmp_path: Path) -> None:
-    learner = mp.Learner(plans(), mp.GenCTS(), losses=(0, 250))
+    learner = mp.Learner(plans(), mp.GenCTS(), loss_range=(0, 250))
     learner.ask(key=DAY)
     last = learner.ask(key=DAY, exclude=[LANE], replace=True)
     learner.save(tmp_path / "learner.npz")
@@ -188,7 +179,7 @@ def test_features_ahead_and_baselines_are_part_of_a_request() -> None:
         assert one.ask(key=DAY, ahead=[plans((1, 3), (3, 1))]).id == play.id
     base = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
     other = {LANE: 1, "Lyon->north": 1, "Lille->north": 3}
-    given: dict[str, Any] = {"baseline": "each day", "allowance": 0.5, "losses": (0, 250)}
+    given: dict[str, Any] = {"baseline": "each day", "allowance": 0.5, "loss_range": (0, 250)}
     for one in (
         mp.Learner(plans(), **given),
         mp.Study.create("lanes", plans(), store=MemoryStore(), **given),
@@ -343,7 +334,7 @@ def test_a_promise_until_a_day_counts_the_plans_of_that_day() -> None:
 
 def test_the_page_plans_a_day_again(tmp_path: Path) -> None:
     with browsing(f"sqlite:///{tmp_path / 'plans.db'}") as place:
-        place.study(currency="EUR", unit="truck", arm="lane")
+        place.study(words=mp.Words(currency="EUR", unit="truck", arm="lane"))
         assert "Plan this day again" not in place.get("/studies/lanes").text
         asked = place.post("/studies/lanes/ask", key=GERMAN)
         assert asked.headers["location"] == "/studies/lanes?done=asked&play=1"
@@ -367,3 +358,41 @@ def test_the_page_plans_a_day_again(tmp_path: Path) -> None:
         page = place.get("/studies/lanes/plays/1").text
         assert "cancelled" in page
         assert "instead of plan 1" in place.get("/studies/lanes/journal").text
+
+
+def test_a_cancelled_plan_may_have_a_reason(study: Any) -> None:
+    play = study.ask(key=DAY)
+    with refused("reason"):
+        study.cancel(play, reason="")
+    study.cancel(play, reason="The truck broke down.", key="end")
+    study.cancel(play, reason="The truck broke down.", key="end")
+    with refused("key"):
+        study.cancel(play, reason="A strike.", key="end")
+    assert header_of(study, entry_codec.CANCEL)["reason"] == "The truck broke down."
+    assert statuses(study) == [(1, DAY, "cancelled")]
+
+
+@pytest.mark.parametrize("text", ["", " ", "two\nlines", "long " * 300, 7, None, "\ud800"])
+def test_a_remark_is_one_line_of_text(text: Any) -> None:
+    with refused("text"):
+        mp.Learner(plans()).note(text)
+
+
+def test_a_remark_is_kept_in_the_journal(study: Any) -> None:
+    before = study.ask(key=DAY).plan
+    study.note("Strike in Lyon.", key="remark")
+    study.note("Strike in Lyon.", key="remark")
+    with refused("key"):
+        study.note("Strike in Lille.", key="remark")
+    assert header_of(study, NOTE)["text"] == "Strike in Lyon."
+    assert study.ask(key=DAY).plan == before
+    if isinstance(study, mp.Study):
+        assert study.verify().ok
+
+
+def header_of(study: Any, kind: str) -> dict[str, Any]:
+    """Return the content of the only entry of a kind."""
+    journal = study.journal if isinstance(study, mp.Learner) else study
+    (found,) = [one for one in journal.entries() if one.labels.kind == kind]
+    header: dict[str, Any] = found.record.header
+    return header

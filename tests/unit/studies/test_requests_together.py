@@ -247,7 +247,7 @@ def test_a_keyring_keeps_and_forgets(store: Store) -> None:
 def test_keys_can_be_made_before_any_study(tmp_path: Path) -> None:
     place = tmp_path / "new.db"
     made = keys.create(place, "manage", name="first")
-    assert mp.Study.list(store=place) == []
+    assert mp.Study.names(store=place) == []
     assert [row.id for row in keys.list_all(place)] == [made.row.id]
     with pytest.raises(NotFound):
         keys.create(place, "play", study="none")
@@ -267,8 +267,8 @@ def test_the_contract_holds_in_blocks(tmp_path: Path) -> None:
         def open(self, name: str) -> Any:
             return InBlocks.open(name, store=self.store)
 
-        def list(self) -> list[str]:
-            return mp.Study.list(store=self.store)
+        def names(self) -> list[str]:
+            return mp.Study.names(store=self.store)
 
         def delete(self, name: str) -> None:
             mp.Study.delete(name, store=self.store)

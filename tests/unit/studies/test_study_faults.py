@@ -104,13 +104,13 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_a_study_that_finds_no_room_is_not_begun(tmp_path: Path) -> None:
     store = store_at(tmp_path / "trucks.db")
     with office_in(store) as office:
-        names = mp.Study.list(store=store)
+        names = mp.Study.names(store=store)
         large = mp.Explicit([[k, 1] for k in range(20_000)])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sqlite3, "connect", with_room(sqlite3.connect, 40))
             with pytest.raises(StoreError, match="full"):
                 mp.Study.create("large", large, mp.GenCTS(), store=store)
-        assert mp.Study.list(store=store) == names
+        assert mp.Study.names(store=store) == names
         mp.Study.create("large", large, mp.GenCTS(), store=store).disconnect()
         office.work()
 

@@ -1,6 +1,6 @@
 """Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, features, maintenance, promises, saved, show, tell
+from multiplay.cli.study import ask, create, features, maintenance, promises, savings, show, tell
 from multiplay.cli.study.app import study
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "features",
     "maintenance",
     "promises",
-    "saved",
+    "savings",
     "show",
     "study",
     "tell",
@@ -17,15 +17,15 @@ __all__ = [
 
 # The order of --help.
 PANELS = {
-    "Studies": ("create", "list", "show", "words", "rename", "delete"),
+    "Studies": ("create", "list", "show", "set", "rename", "delete"),
     "Plans and costs": (
         *("ask", "tell", "close", "cancel", "correct", "retract", "expire"),
-        *("learn", "describe", "promise", "release"),
+        *("learn-table", "promise", "release", "note"),
     ),
-    "Costs that count": ("forget", "keep"),
+    "Costs that count": ("forget", "unforget"),
     "Plans and estimates": (
         *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
-        *("saved", "allowance", "promises"),
+        *("savings", "allowance", "promises"),
     ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

@@ -15,76 +15,49 @@ import typer
 from typer.core import TyperGroup
 
 from multiplay._support.dates import moment_of
+from multiplay._support.hints import Surface, rendered
+from multiplay._support.renamed import old_name
 from multiplay.cli.app import app
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage import Damaged, Store
 from multiplay.studies.study import PLACE, Study
 
+USAGE: Any = typer.BadParameter.__mro__[1]  # of wrong commands and options
 PASSWORD = re.compile(r"://[^/@?]*:[^/@]+@|[?&](ssl)?password=")  # in a URL
-
-# Python in hints, and the options for it.
-OPTIONS = {
-    r"\b(missing|outside)='(\w+)'": r"--\1 \2",
-    r"\bslack=True": "--slack",
-    r"\bsurplus=True": "--surplus",
-    r"\bfinal=False": "--part",
-    r"\breplace=True": "--replace",
-    r"\bretract\(play\)": "multiplay study retract",
-    r"\bcancel\(play\)": "multiplay study cancel",
-    r"\bskip_bad=True": "--skip-bad",
-    r"\bday_first=True or day_first=False": "--day-first or --month-first",
-    r"\bshortage=\.\.\.": "--shortage COST",
-    r"\b(losses|rewards)=\((\S+), (\S+)\)": r"--\1 \2,\3",
-    r"\b(sense)='max'": "--rewards",
-    r"\bactions=\.\.\.$": "--set FILE.toml.",
-    r"\blearn_table\(table, arm='(\w+)', round='(\w+)', loss='(\w+)'\)": (
-        r"--arm \1 --round \2 --loss \3"
-    ),
-    r"\bread_bills\(table, arm='(\w+)', loss='(\w+)'\)": r"--arm \1 --loss \2",
-    r"\bState decimal(: ',' or '\.')?": "State --decimal , or --decimal .",
-    r"\bcreate the learner with --outside": "create the study with --outside",
-    r"\b(tell|correct)\(play, losses\)": r"multiplay study \1",
-    r"\blearn\(plan, losses\)": "multiplay study learn",
-    r"\bask\(\)": "multiplay study ask",
-    r"\bsaved\(against=InProportion\(\)\), or set study\.compare = InProportion\(\)": (
-        "--in-proportion, --against FILE.csv, --prices FILE.csv or --policy NAME"
-    ),
-    r", or Category\(\.\.\., others=True\)": ", or write others = true in the file of features",
-    r"\bfeatures=\{'([^']+)': \.\.\.\}": r"--set '\1=...'",
-    r"\bCreate the learner with features=Features\(\.\.\.\)": (
-        "Create the study with --features FILE.toml"
-    ),
-    r"\bDeclare them: features=Features\(km=Number\(\)\)": "Declare them: --features FILE.toml",
-}
 
 
 class StudyCommands(TyperGroup):
-    """Commands whose errors name options instead of Python arguments."""
+    """Commands whose errors name options instead of Python arguments, and the new names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named."""
+        if self.get_command(ctx, args[0]) is None:
+            refuse_old_name("multiplay study", args[0], "a command")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except USAGE as error:
+            if (option := getattr(error, "option_name", None)) and error.ctx is not None:
+                command = f"multiplay study {error.ctx.info_name}"
+                refuse_old_name(command, option, f"an option of {command}")
+            raise
         except InvalidInput as error:
+            hint = rendered(error.hint, Surface.COMMAND_LINE)
             if isinstance(error, Damaged) and error.number is not None:  # the input is valid
                 reason = f"expected {error.expected}, got {error.got}"
-                raise StoreError(error.argument, reason, error.hint) from error
-            raise type(error)(
-                error.argument, error.expected, error.got, in_options(error.hint)
-            ) from error
+                raise StoreError(error.argument, reason, hint) from error
+            raise type(error)(error.argument, error.expected, error.got, hint) from error
 
 
-def in_options(hint: str) -> str:
-    """Return a hint with options instead of Python arguments.
-
-    Examples
-    --------
-    >>> in_options("Write missing='ignore' if the others will not report.")
-    'Write --missing ignore if the others will not report.'
-    """
-    for python, option in OPTIONS.items():
-        hint = re.sub(python, option, hint)
-    return hint
+def refuse_old_name(owner: str, name: str, what: str) -> None:
+    """Raise ``InvalidInput`` for an old name of a command or an option."""
+    error = old_name(owner, name, what)
+    if error is not None:
+        hint = rendered(error.hint, Surface.COMMAND_LINE)
+        raise InvalidInput(name, what, error.got, hint) from None
 
 
 study = typer.Typer(
@@ -97,7 +70,7 @@ study = typer.Typer(
     A study is a learner whose every command is durable. It is kept in a store: an SQLite file or a
     PostgreSQL database, which any number of programs may use at the same time. The first day:
 
-        multiplay study create lanes --supply 1,4,5 --demand 4,6 --losses 0,250
+        multiplay study create lanes --supply 1,4,5 --demand 4,6 --loss-range 0,250
 
         multiplay study ask lanes --key 2026-11-15
 

@@ -28,10 +28,10 @@ from multiplay.cli.study.app import (
     study,
     time_of,
 )
-from multiplay.learner.plays import MOST_ROWS_SHOWN, PendingPlay, Why, of_text, truncation_text
+from multiplay.learner.plays import MOST_ROWS_SHOWN, Why, of_text, truncation_text
 from multiplay.reports.study_text import outlook, prices_text
 from multiplay.studies import Study
-from multiplay.studies.wire import of_why
+from multiplay.studies.results import to_plain
 
 AtMost = Annotated[
     list[str] | None,
@@ -55,25 +55,6 @@ TimeLimit = Annotated[
 ]
 
 
-def plain_play(play: PendingPlay) -> dict[str, Any]:
-    """Return a play for JSON."""
-    expected = play.expected._asdict()
-    return {
-        "id": play.id,
-        "key": play.key,
-        "plan": play.plan,
-        "expected": expected,
-        "truncated": play.truncated,
-        "gap": play.gap,
-        "baseline": play.baseline,
-        "explores": play.explores,
-        "restricted": play.restricted,
-        "prices": play.prices,
-        "held": play.held,
-        "repeated": play.repeated,
-    }
-
-
 class DayOptions(NamedTuple):
     """The options of a day: its set where it differs, its features and its limits."""
 
@@ -85,24 +66,25 @@ class DayOptions(NamedTuple):
     shortage: options.Shortage = None
     capacity: options.Capacity = None
     total: options.Units = None
-    round_options: features.SetOrFeature = None
-    features_file: features.DayFile = None
+    file: options.SetFile = None
+    feature: features.Feature = None
+    feature_values: features.FeatureValues = None
     at_most: AtMost = None
     exclude: Exclude = None
     fixed: Fixed = None
 
-    def arguments(self, known: Study, given: features.RoundOptions) -> dict[str, Any]:
-        """Return the arguments of a verb; ``given`` has the values of --set."""
+    def arguments(self, known: Study, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments of a verb; ``given`` has the values of --feature."""
         sides = self.supply, self.demand, self.suppliers, self.demanders
         usual = *sides, self.slack, self.shortage, self.capacity, self.total
         limits: dict[str, Any] = {
-            "actions": options.set_of_round(known.actions, given.file, *usual),
+            "actions": options.set_of_round(known.actions, self.file, *usual),
             "exclude": tuple(self.exclude or ()),
         }
         for name, texts in (("at_most", self.at_most), ("fixed", self.fixed)):
             if texts:
                 limits[name] = options.parsed_units(f"--{name.replace('_', '-')}", texts)
-        limits["features"] = features.day_features(known, self.features_file, given.features)
+        limits["features"] = features.day_features(known, self.feature_values, given)
         return limits
 
 
@@ -119,7 +101,7 @@ def ask(
         list[str] | None,
         typer.Option(
             metavar="ARM=N",
-            help="Units of the plan that you would use, if the study has --baseline each-day; "
+            help="Units of the plan that you would use, if the study has the baseline each-day; "
             "repeatable.",
         ),
     ] = None,
@@ -153,9 +135,10 @@ def ask(
     [b]--demand[/b], [b]--capacity[/b] or [b]--budget[/b]. Or give the set of this round as a file,
     as for [b]multiplay study create[/b]: [b]--set FILE.toml[/b].
 
-    If the study has features, give those of this round: a value for all arms by [b]--set
-    fuel=1.72[/b], values by arm in a table, in which the arm * stands for all others. Features of
-    arms that are kept, by [b]multiplay study describe[/b], may be left out:
+    If the study has features, give those of this round: a value for all arms by
+    [b]--feature fuel=1.72[/b], values by arm in a table, [b]--feature-values[/b], in which the arm
+    * stands for all others. Features of arms that are kept, by [b]multiplay study set[/b], may be
+    left out:
 
         arm,fuel,rain
         *,1.72,false
@@ -178,18 +161,19 @@ def ask(
 
         multiplay study ask lanes --key 2026-11-16 --exclude 's1->d1' --replace
 
-        multiplay study ask lanes --features today.csv --set weekday=Tue
+        multiplay study ask lanes --feature-values today.csv --feature weekday=Tue
 
         multiplay study ask lanes --key 2026-11-17 --why
 
-    JSON: id, key, plan (units by arm), expected (total, low, high), truncated, gap (how far a
-    truncated plan may be from the best, or null); baseline (units by arm), explores (units that
-    differ from it) and restricted, for a study with an allowance; prices (of a unit of each
-    promise) and held (whether a promise changed the plan beyond its price), for a study with
-    promises; repeated (whether the same request was made before with this key); with --why also
-    why, as multiplay study why prints it.
+    JSON: id, key, plan (units by arm), action (units in the order of the arms), expected (total,
+    low, high), truncated, gap (how far a truncated plan may be from the best, or null); baseline
+    (units by arm), explores (units that differ from it) and restricted, for a study with an
+    allowance; prices (of a unit of each promise) and held (whether a promise changed the plan
+    beyond its price), for a study with promises; change_cost (of units that differ from the last
+    plan), for a study with such a cost; repeated (whether the same request was made before with
+    this key); with --why also why, as multiplay study why prints it.
     """
-    given = features.RoundOptions.of(day.round_options)
+    given = features.values_of(day.feature)
     with opened(name, store) as known:
         limits = day.arguments(known, given)
         limits["baseline"] = options.parsed_units("--baseline", baseline) if baseline else None
@@ -197,8 +181,8 @@ def ask(
         limits |= {"time_limit": time_limit, "replace": replace, "at": time_of("--at", at)}
         play = known.ask(key=key, **limits)
         if as_json:
-            said = {"why": of_why(play.why())} if why else {}
-            return print_json(plain_play(play) | said)
+            said = {"why": to_plain(play.why())} if why else {}
+            return print_json(to_plain(play) | said)
         called, words = "" if play.key is None else f", {play.key}", known.words
         print_table(_plan_table(play.plan, f"Plan {play.id}{called}", words))
         if play.repeated:
@@ -234,16 +218,17 @@ def best(
 
         multiplay study best lanes --demand 5,5
 
-        multiplay study best lanes --set fuel=1.90
+        multiplay study best lanes --feature fuel=1.90
 
-    JSON: plan (units by arm), expected (total, low, high).
+    JSON: plan (units by arm), action (the same in the order of the arms), expected (total, low,
+    high).
     """
-    given = features.RoundOptions.of(day.round_options)
+    given = features.values_of(day.feature)
     with opened(name, store) as known:
         limits = day.arguments(known, given)
         plan = known.best(**limits)
         if as_json:
-            return print_json({"plan": plan.plan, "expected": plan.expected._asdict()})
+            return print_json(to_plain(plan))
         print_table(_plan_table(plan.plan, "Best plan", known.words))
         typer.echo(outlook(plan.expected, known.actions.sense, known.words))
     return None
@@ -270,17 +255,17 @@ def expect(
 
         multiplay study expect lanes 's1->d1=1' 's2->d2=4' 's3->d2=2' --demand 1,6 --supply 1,4,2
 
-        multiplay study expect lanes 's1->d1=1' 's2->d2=4' --set fuel=1.90
+        multiplay study expect lanes 's1->d1=1' 's2->d2=4' --feature fuel=1.90
 
     JSON: expected (total, low, high).
     """
-    given = features.RoundOptions.of(day.round_options)
+    given = features.values_of(day.feature)
     with opened(name, store) as known:
         limits = day.arguments(known, given)
         units = options.parsed_units("plan", plan)
         found = known.expect(units, level=level, **limits)
         if as_json:
-            return print_json({"expected": found._asdict()})
+            return print_json({"expected": to_plain(found)})
         typer.echo(outlook(found, known.actions.sense, known.words))
     return None
 
@@ -304,12 +289,13 @@ def explain(
         multiplay study why lanes 2026-11-15
 
     JSON: text, explores, extra, expected and best (total, low, high), rows (arm, units, best_units,
-    mean, low, high, seen, reason), words, sense.
+    mean, low, high, seen, reason), words, sense, wanted (units that the allowance did not permit),
+    prices, held, changed (units that differ from the last plan), change_cost.
     """
     with opened(name, store) as known:
         found = of_text(play, known.why)
     if as_json:
-        return print_json(of_why(found))
+        return print_json(to_plain(found))
     return _print_why(found)
 
 

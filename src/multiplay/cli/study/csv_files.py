@@ -12,9 +12,9 @@ import typer
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.frames import TableFile, read_file
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
+from multiplay.constraints.promise import AtLeast, AtMost, Promise
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableProblem
-from multiplay.promises.promise import AtLeast, AtMost, Promise
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd

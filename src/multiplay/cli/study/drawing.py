@@ -11,6 +11,7 @@ from rich.text import Text
 
 from multiplay._support.formatting import Table as TextTable
 from multiplay._support.formatting import abbreviated, plural
+from multiplay._support.hints import Surface
 from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
@@ -163,7 +164,7 @@ def _rounds(facts: StudyFacts, width: int) -> Iterator[RenderableType]:
         yield Text("\n".join(_chart(facts, width)))
     grid = Table.grid(padding=(0, GAP, 0, 0))
     grid.add_column(no_wrap=True)
-    for name, said in study_text.outcomes(facts).items():
+    for name, said in study_text.outcomes(facts, Surface.COMMAND_LINE).items():
         grid.add_row(Text(name), Text(said))
     yield grid
     for note in study_text.notes(facts):

@@ -1,8 +1,8 @@
-"""Commands study describe and effects, and the features in options and files of other commands."""
+"""Command study effects, and the features in options and files of other commands."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -11,14 +11,10 @@ from multiplay._support.formatting import Table, between, number, plural
 from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
-    REQUEST,
     AsJson,
     Name,
-    Request,
     StoreAt,
-    grouped,
     opened,
-    print_answer,
     print_json,
     study,
 )
@@ -39,20 +35,20 @@ FeaturesFile = Annotated[
         help="The declared features: a table for each, with its type.",
     ),
 ]
-DayFile = Annotated[
+FeatureValues = Annotated[
     str | None,
     typer.Option(
-        "--features",
+        "--feature-values",
         metavar="TODAY.csv",
         help="Features of this round, a row for each arm; the arm * stands for all others.",
     ),
 ]
-SetOrFeature = Annotated[
+Feature = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
+        "--feature",
         metavar="NAME=VALUE",
-        help="A feature of this round, for all arms; repeatable. With a FILE.toml: the action set.",
+        help="A feature of this round, for all arms; repeatable.",
     ),
 ]
 EXAMPLE = 'Write [km] and below it type = "Number", for example.'
@@ -76,43 +72,28 @@ def read_features(path: Path) -> Features:
     return Features(columns=columns, products=products)
 
 
-class RoundOptions(NamedTuple):
-    """The values of --set: the file of an action set, and features of all arms."""
+def values_of(texts: list[str] | None) -> dict[str, str]:
+    """Return the values of --feature, by name.
 
-    file: Path | None
-    features: dict[str, str]
-
-    @classmethod
-    def of(cls, texts: list[str] | None) -> "RoundOptions":
-        """Return files and features apart.
-
-        Examples
-        --------
-        >>> RoundOptions.of(["fuel=1.72", "weekday=Tue"]).features
-        {'fuel': '1.72', 'weekday': 'Tue'}
-        >>> RoundOptions.of(["monday.toml"]).file.name
-        'monday.toml'
-        """
-        files, features = list[str](), dict[str, str]()
-        for text in texts or ():
-            name, equals, value = text.partition("=")
-            if not equals or text.endswith(".toml"):
-                files.append(text)
-                continue
-            name = name.strip()
-            if not name or name in features:
-                got = repr(text) if not name else f"{name!r} twice"
-                hint = "Write --set fuel=1.72, for example."
-                raise InvalidInput("--set", "each feature once, with its value", got, hint)
-            features[name] = value.strip()
-        if len(files) > 1:
-            hint = "Give one FILE.toml; write a feature as --set fuel=1.72."
-            raise InvalidInput("--set", "one file with a set", ", ".join(files), hint)
-        return cls(Path(files[0]) if files else None, features)
+    Examples
+    --------
+    >>> values_of(["fuel=1.72", "weekday=Tue"])
+    {'fuel': '1.72', 'weekday': 'Tue'}
+    """
+    found = dict[str, str]()
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name or name in found:
+            got = f"{name!r} twice" if name in found else repr(text)
+            hint = "Write --feature fuel=1.72, for example."
+            raise InvalidInput("--feature", "each feature once, with its value", got, hint)
+        found[name] = value.strip()
+    return found
 
 
 def day_features(known: Study, path: str | None, given: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the features of a round: those of a file, with those of --set in their place."""
+    """Return the features of a round: those of a file, with those of --feature in their place."""
     if path is None and not given:
         return None
     columns = {} if known.features is None else known.features.columns
@@ -138,57 +119,21 @@ def value_of(column: Column | None, text: str) -> float | str:
 
 def _read_day(path: str) -> dict[str, Any]:
     """Return the values in a CSV file, by feature and arm; empty cells give no value."""
-    table = read_csv(path, "arm", "--features")
+    table = read_csv(path, "arm", "--feature-values")
     if "arm" not in table.columns:
         hint = "Write arm,fuel in the first line, for example, and *,1.72 in the second."
         got = ", ".join(map(str, table.columns)) or "none"
-        raise InvalidInput("--features", "a column 'arm'", got, hint)
+        raise InvalidInput("--feature-values", "a column 'arm'", got, hint)
     arms = table["arm"].tolist()
     twice = first_double(arms)
     if twice is not None:
         hint = "Leave one of the two rows out."
-        raise InvalidInput("--features", "one row for each arm", f"{twice!r} twice", hint)
+        raise InvalidInput("--feature-values", "one row for each arm", f"{twice!r} twice", hint)
     found = {}
     for name in table.columns.drop("arm"):
         values = zip(arms, table[name].tolist(), strict=True)
         found[str(name)] = {arm: value for arm, value in values if value == value}  # not NaN
     return {name: values for name, values in found.items() if values}
-
-
-@study.command()
-@grouped
-def describe(
-    name: Name,
-    table: Annotated[
-        str,
-        typer.Argument(metavar="LANES.csv", help="A row for each arm; - reads standard input."),
-    ],
-    request: Request = REQUEST,
-) -> None:
-    """Keep features of arms, such as the distance of a lane; also of arms of later sets.
-
-    The table has a row for each arm, with the column [b]arm[/b] and one for each feature:
-
-        arm,km
-        Lyon->north,450
-        Lyon->south,120
-
-    Values that an arm had before are replaced.
-
-    Examples:
-
-        multiplay study describe lanes lanes.csv
-
-        multiplay study describe lanes new-lanes.csv --key lanes-2026-11
-
-    JSON: study, arms (their number).
-    """
-    rows = read_csv(table, "arm")
-    with opened(name, request.store) as known:
-        known.describe(rows, **request.labels())
-        words = known.words
-    text = f"the features of {words.arms(len(rows))} are kept"
-    print_answer(request.as_json, {"study": name, "arms": len(rows)}, text)
 
 
 @study.command()

@@ -26,6 +26,7 @@ from multiplay.errors import InvalidInput
 from multiplay.storage import Damaged, Store, store_at
 from multiplay.studies import Study
 from multiplay.studies.export import EXCEL, LINES
+from multiplay.studies.results import to_plain
 
 LEARNER = ".npz"
 PAUSE = 0.1  # seconds between two updates of a progress bar
@@ -143,7 +144,7 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
     with known, progress_bar("replaying", _entry_count(place, name)) as progress:
         found = known.verify(progress)
     if as_json:
-        print_json({**found._asdict(), "ok": found.ok})
+        print_json(to_plain(found))
     else:
         typer.echo(f"{found}", err=not found.ok)
     if not found.ok:
@@ -157,7 +158,7 @@ def accept(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
     A process that has seen later entries refuses to continue, because it would issue the same
     play ids again; so does a store whose last entries are missing. Running processes continue
     after this command. Plays after the last entry are unknown to the study: cancel them where
-    they are carried out, or learn from them with [b]multiplay study learn[/b].
+    they are carried out, or learn from them with [b]multiplay study learn-table[/b].
 
     Examples:
 

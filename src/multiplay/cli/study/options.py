@@ -54,18 +54,16 @@ Currency = Annotated[
     str | None, typer.Option(metavar="EUR", help="The unit of costs, as it is shown.")
 ]
 UnitWord = Annotated[
-    str | None, typer.Option("--unit", metavar="truck", help="What a unit of a plan is called.")
+    str | None,
+    typer.Option("--unit-word", metavar="truck", help="What a unit of a plan is called."),
 ]
 ArmWord = Annotated[
-    str | None, typer.Option("--arm", metavar="lane", help="What an arm is called.")
+    str | None, typer.Option("--arm-word", metavar="lane", help="What an arm is called.")
 ]
 RoundWord = Annotated[
-    str | None, typer.Option("--round", metavar="day", help="What a round is called.")
+    str | None, typer.Option("--round-word", metavar="day", help="What a round is called.")
 ]
 
-WORDS = ("currency", "unit", "arm", "round")
-KEYS = ("losses", "rewards", "outside", "missing", "changing", "seed", *WORDS)
-SIDES = ("suppliers", "demanders", "slack", "surplus", "shortage")
 DURATIONS = {  # singular, as arguments of timedelta
     **dict.fromkeys(("w", "week"), "weeks"),
     **dict.fromkeys(("d", "day"), "days"),
@@ -75,43 +73,34 @@ DURATIONS = {  # singular, as arguments of timedelta
 }
 WHICH = (
     "Give --set FILE.toml, --supply with --demand, --weights with --capacity, --budget with "
-    "--caps, or --model with --arms."
+    "--caps, --model with --columns, or [actions] in the file of --settings."
 )
 FILE_HINT = 'Write [actions] and below it type = "Transport", for example.'
 
 
-class SetFileContent(NamedTuple):
-    """The content of a file: a set, and optional settings of a study."""
-
-    actions: ActionSet
-    policy: Policy | None
-    settings: dict[str, Any]
-
-
-def read_set(path: Path) -> SetFileContent:
-    """Return the content of a file; no code is imported for it."""
+def read_set(path: Path) -> ActionSet:
+    """Return the action set in a file; no code is imported for it."""
     plain = read_toml("--set", path, "a TOML file with a set", FILE_HINT)
-    if "type" in plain:  # the set alone
-        plain = {"actions": plain}
-    check_keys("", plain, ("actions", "policy", *KEYS), ("actions",))
-    sets, strategies = Builder(classes_of(actions)), Builder(classes_of(policies))
-    policy = plain.get("policy")
-    return SetFileContent(
-        made(sets, "actions", plain["actions"], ActionSet),
-        None if policy is None else made(strategies, "policy", policy, Policy),
-        {key: plain[key] for key in KEYS if key in plain},
-    )
+    where = "--set"
+    if "type" not in plain:
+        check_keys("", plain, ("actions",), ("actions",), "multiplay study set file")
+        where, plain = "actions", plain["actions"]
+    built: ActionSet = made(Builder(classes_of(actions)), where, plain, ActionSet)
+    return built
 
 
-def model_set(path: Path, arms: str | None, known: str | None) -> Model:
-    """Return the set of --model, --arms and --known; several patterns are separated by blanks."""
-    if arms is None:
-        hint = "Use --arms 'x[*]', for example."
-        raise InvalidInput("--arms", "the columns that are arms", "nothing", hint)
+def model_set(path: Path, columns: str | None, known: str | None) -> Model:
+    """Return the set of --model and --columns; several patterns are separated by blanks.
+
+    ``known`` says which costs are known.
+    """
+    if columns is None:
+        hint = "Use --columns 'x[*]', for example."
+        raise InvalidInput("--columns", "the columns that are arms", "nothing", hint)
     try:
-        return Model.of(path, arms=arms.split(), known=known)
+        return Model.of(path, arms=columns.split(), known=known)
     except InvalidInput as error:
-        names = {"thing": "--model", "arms": "--arms", "known": "--known"}
+        names = {"thing": "--model", "arms": "--columns", "known": "--settings, known"}
         argument = names.get(error.argument, f"--model, {error.argument}")
         raise InvalidInput(argument, error.expected, error.got, error.hint) from None
 
@@ -127,30 +116,22 @@ def policy_named(name: str) -> Policy:
 
 
 class SetOptions(NamedTuple):
-    """The options of an action set; each field has the name of its option."""
+    """The options of a new action set; each field has the name of its option."""
 
     supply: str | None = None
     demand: str | None = None
-    suppliers: str | None = None
-    demanders: str | None = None
-    slack: bool | None = None
-    surplus: bool | None = None
-    shortage: float | None = None
     weights: str | None = None
     capacity: float | None = None
     budget: int | None = None
     caps: str | None = None
-    arms: str | None = None
 
-    def made(self, sense: str) -> ActionSet | None:
+    def made(self) -> ActionSet | None:
         """Return the set, or None if no option is given."""
         given = [name for name, value in self._asdict().items() if value is not None]
-        if not given:
-            return None
-        for make, needed, also in (
-            (self._transport, ("supply", "demand"), SIDES),
-            (self._knapsack, ("weights", "capacity"), ("arms",)),
-            (self._budget, ("budget", "caps"), ("arms",)),
+        for make, needed in (
+            (self._transport, ("supply", "demand")),
+            (self._knapsack, ("weights", "capacity")),
+            (self._budget, ("budget", "caps")),
         ):
             if not set(needed) & set(given):
                 continue
@@ -159,36 +140,27 @@ class SetOptions(NamedTuple):
                 if name not in given:
                     raise InvalidInput(f"--{name}", both, "only one", f"Add --{name}.")
             for name in given:
-                if name not in (*needed, *also):
+                if name not in needed:
                     expected, hint = f"no --{name} with {both}", f"Leave --{name} out."
                     raise InvalidInput(f"--{name}", expected, f"--{name}", hint)
-            return make(sense)
-        raise InvalidInput(f"--{given[0]}", "options of a set", "no set", WHICH)
+            return make()
+        return None
 
-    def _transport(self, sense: str) -> ActionSet:
-        sources, have = _side("--supply", self.supply or "", self.suppliers)
-        targets, want = _side("--demand", self.demand or "", self.demanders)
-        both = None
-        if sources is not None or targets is not None:
-            sources = sources or [f"s{x + 1}" for x in range(len(have))]
-            both = sources, targets or [f"d{y + 1}" for y in range(len(want))]
-        return Transport(
-            have,
-            want,
-            both,
-            slack=bool(self.slack),
-            sense=sense,
-            shortage=self.shortage,
-            surplus=bool(self.surplus),
-        )
+    def _transport(self) -> ActionSet:
+        sources, have = named_number_list("--supply", self.supply or "")
+        targets, want = named_number_list("--demand", self.demand or "")
+        if sources is None and targets is None:
+            return Transport(have, want)
+        sources = sources or [f"s{x + 1}" for x in range(len(have))]
+        return Transport(have, want, (sources, targets or [f"d{y + 1}" for y in range(len(want))]))
 
-    def _knapsack(self, sense: str) -> ActionSet:
-        called, weights = _side("--weights", self.weights or "", self.arms)
+    def _knapsack(self) -> ActionSet:
+        called, weights = named_number_list("--weights", self.weights or "")
         return Knapsack(weights, self.capacity or 0.0, names=called)
 
-    def _budget(self, sense: str) -> ActionSet:
-        called, caps = _side("--caps", self.caps or "", self.arms)
-        return Budget(self.budget or 0, caps, names=called, sense=sense)
+    def _budget(self) -> ActionSet:
+        called, caps = named_number_list("--caps", self.caps or "")
+        return Budget(self.budget or 0, caps, names=called)
 
 
 def set_of_round(
@@ -209,7 +181,7 @@ def set_of_round(
         if (*sides, slack or None, shortage, capacity, total) != (None,) * 8:
             hint = "Leave the other options out."
             raise InvalidInput("--set", "a file, or options", "both", hint)
-        return read_set(file).actions
+        return read_set(file)
     if any(side is not None for side in sides):
         _check_usual("--supply, --demand", usual, Transport)
         assert isinstance(usual, Transport)
@@ -249,7 +221,7 @@ def _side(option: str, text: str, others: str | None) -> tuple[list[str] | None,
     called, values = named_number_list(option, text)
     if others is None:
         return called, values
-    where = {"--supply": "--suppliers", "--demand": "--customers"}.get(option, "--arms")
+    where = {"--supply": "--suppliers", "--demand": "--customers"}[option]
     found = name_list(where, others)
     if called is not None:
         hint = f"Leave out {where}, or the names in {option}."

@@ -18,7 +18,7 @@ from multiplay.cli.study.app import (
 )
 from multiplay.cli.study.csv_files import promise_named
 from multiplay.reports.study_text import promise_text, promises_table
-from multiplay.studies.wire import of_promises
+from multiplay.studies.results import to_plain
 
 
 @study.command()
@@ -65,7 +65,7 @@ def promise(
         known.promise(made, key=key)
         (row,) = (one for one in known.promise_reports() if one.name == made.name)
         words = known.words
-    print_answer(as_json, of_promises([row])[0], promise_text(row, words))
+    print_answer(as_json, to_plain(row), promise_text(row, words))
 
 
 @study.command()
@@ -107,7 +107,7 @@ def promises(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False
     with opened(name, store) as known:
         rows, words = known.promise_reports(), known.words
     if as_json:
-        return print_json(of_promises(rows))
+        return print_json([*map(to_plain, rows)])
     if not rows:
         typer.echo("no promises", err=True)
     else:

@@ -18,17 +18,19 @@ from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
 from multiplay.cli.study.app import (
     DEFAULT_STORE,
+    REQUEST,
     AsJson,
-    Key,
     Name,
+    Request,
     StoreAt,
+    grouped,
     json_text,
     opened,
     print_answer,
     print_json,
     study,
 )
-from multiplay.cli.study.ask import plain_play
+from multiplay.cli.study.csv_files import read_csv
 from multiplay.cli.study.drawing import draw_study
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import EXTERNAL, TOLD
@@ -37,8 +39,10 @@ from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
 from multiplay.storage import store_at
 from multiplay.studies import Study
+from multiplay.studies.commands.settings import SetWords
 from multiplay.studies.comparison import saved_text
 from multiplay.studies.export import PLANS, PLAYS
+from multiplay.studies.results import to_plain
 
 CHUNK = 1_000  # plays that are read together
 FEW = 20  # plays in the table
@@ -73,7 +77,7 @@ def show(
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
     change and stretches; allowance, if there is one; promises, as [b]multiplay study promises[/b]
     has them; saved, a text, if a rule was kept by
-    [b]multiplay study saved --keep[/b]; drift; plays_pending; last_plays.
+    [b]multiplay study savings --keep[/b]; drift; plays_pending; last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))
@@ -90,34 +94,60 @@ def show(
         draw_study(Console(), seen, said)
 
 
-@study.command()
-def words(
+@study.command("set")
+@grouped
+def set_(
     name: Name,
     currency: options.Currency = None,
     unit: options.UnitWord = None,
     arm: options.ArmWord = None,
     round: options.RoundWord = None,
-    key: Key = None,
-    store: StoreAt = DEFAULT_STORE,
-    as_json: AsJson = False,
+    arm_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANES.csv",
+            help="Features of the arms, a row for each; - reads standard input.",
+        ),
+    ] = None,
+    request: Request = REQUEST,
 ) -> None:
-    """Show or set the words in which plans and costs are shown. Nothing else depends on them.
+    """Show or change settings of a study: its words, and features of its arms.
+
+    The words are those in which plans and costs are shown; nothing else depends on them. The table
+    of [b]--arm-features[/b] has a row for each arm, with the column [b]arm[/b] and one for each
+    feature. Values that an arm had before are replaced:
+
+        arm,km
+        Lyon->north,450
+        Lyon->south,120
+
+    The rule of comparisons is set by [b]multiplay study savings --keep[/b], and promises by
+    [b]multiplay study promise[/b].
 
     Examples:
 
-        multiplay study words lanes
+        multiplay study set lanes
 
-        multiplay study words lanes --currency EUR --unit truck --arm lane --round day
+        multiplay study set lanes --currency EUR --unit-word truck --arm-word lane --round-word day
+
+        multiplay study set lanes --arm-features new-lanes.csv --key lanes-2026-11
 
     JSON: currency, unit, arm, round.
     """
-    with opened(name, store) as known:
-        given = currency, unit, arm, round
-        if any(word is not None for word in given):
-            known.set_words(*given, key=key)
-        found = known.words._asdict()
-    text = "\n".join(f"{name}: {word or UNKNOWN}" for name, word in found.items())
-    print_answer(as_json, found, text)
+    labels, rows = request.labels(), None
+    words = {"currency": currency, "unit": unit, "arm": arm, "round": round}
+    given: dict[str, Any] = {key: word for key, word in words.items() if word is not None}
+    with opened(name, request.store) as known:
+        if given:
+            known.do(SetWords(**given), **labels)
+        if arm_features is not None:
+            rows = read_csv(arm_features, "arm", "--arm-features")
+            known.set_arm_features(rows, **labels)
+        found = known.words
+    text = "\n".join(f"{key}: {word or UNKNOWN}" for key, word in found._asdict().items())
+    if rows is not None:
+        text += f"\nthe features of {found.arms(len(rows))} are kept"
+    print_answer(request.as_json, to_plain(found), text)
 
 
 @study.command("list")
@@ -132,7 +162,7 @@ def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
     JSON: store, studies (their names).
     """
-    names, place = Study.list(store=store), store_at(store).url
+    names, place = Study.names(store=store), store_at(store).url
     if as_json:
         print_json({"store": place, "studies": names})
     elif names:
@@ -154,7 +184,7 @@ def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False)
     with opened(name, store) as known:
         plays = known.pending()
         if as_json:
-            return print_json([plain_play(play) for play in plays])
+            return print_json([*map(to_plain, plays)])
         rows = [
             PendingRow(p.id, p.key, None, int(p.action.sum()), p.expected.total, p.plan)
             for p in plays
@@ -200,7 +230,7 @@ def drift(
 ) -> None:
     """Show the arms whose costs have changed, and whether the study follows the change.
 
-    A change that you know of is told by [b]multiplay study forget[/b]; [b]keep[/b] undoes one.
+    A change that you know of is told by [b]multiplay study forget[/b]; [b]unforget[/b] undoes one.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""Commands on reports: tell, close, cancel, correct, retract, expire, learn, forget, keep."""
+"""Commands on reports: tell, close, cancel, correct, retract, expire, learn, forget, unforget."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +27,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, first_rows, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
 from multiplay.studies import Study
-from multiplay.studies.wire import of_table_check
+from multiplay.studies.results import to_plain
 
 NamedPlay = Annotated[
     str, typer.Argument(metavar="PLAN", help="The number of the plan, or its key.")
@@ -46,10 +46,15 @@ LossesJson = Annotated[
 Missing = Annotated[
     str | None, typer.Option(help="ignore: units that are left out will not report.")
 ]
-Arm = Annotated[
-    str, typer.Option(metavar="COLUMN", help="The column of arms, or several: depot,customer.")
+ArmColumn = Annotated[
+    str,
+    typer.Option(
+        "--arm-column", metavar="COLUMN", help="The column of arms, or several: depot,customer."
+    ),
 ]
-Loss = Annotated[str, typer.Option(metavar="COLUMN", help="The column of losses or rewards.")]
+LossColumn = Annotated[
+    str, typer.Option("--loss-column", metavar="COLUMN", help="The column of losses or rewards.")
+]
 
 
 @study.command()
@@ -59,8 +64,8 @@ def tell(
     play: NamedPlay,
     table: CostsTable = None,
     losses: LossesJson = None,
-    arm: Arm = "arm",
-    loss: Loss = "loss",
+    arm: ArmColumn = "arm",
+    loss: LossColumn = "loss",
     part: Annotated[
         bool, typer.Option("--part", help="A partial report: more will follow.")
     ] = False,
@@ -88,7 +93,7 @@ def tell(
 
         multiplay study tell lanes 2026-11-15 costs.csv
 
-        multiplay study tell lanes 3 bills.csv --arm lane --loss euros
+        multiplay study tell lanes 3 bills.csv --arm-column lane --loss-column euros
 
         multiplay study tell lanes 3 bills.csv --missing ignore
 
@@ -130,6 +135,9 @@ def close(
 def cancel(
     name: Name,
     play: NamedPlay,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why it was not carried out.")
+    ] = None,
     request: Request = REQUEST,
 ) -> None:
     """Discard a plan that was not carried out: the study learns nothing from it.
@@ -138,12 +146,34 @@ def cancel(
 
         multiplay study cancel lanes 3
 
+        multiplay study cancel lanes 3 --reason 'The truck broke down.'
+
     JSON: id, status.
     """
     with opened(name, request.store) as known:
-        named = _named(play, partial(known.cancel, **request.labels()))
+        named = _named(play, partial(known.cancel, reason=reason, **request.labels()))
     answer = {"id": named, "status": "cancelled"}
     print_answer(request.as_json, answer, f"plan {play}: cancelled, nothing is learned from it")
+
+
+@study.command()
+@grouped
+def note(
+    name: Name,
+    text: Annotated[str, typer.Argument(help="One short sentence.")],
+    request: Request = REQUEST,
+) -> None:
+    """Keep a remark in the journal of a study; nothing is learned from it.
+
+    Examples:
+
+        multiplay study note lanes 'Strike in Lyon.'
+
+    JSON: text.
+    """
+    with opened(name, request.store) as known:
+        known.note(text, **request.labels())
+    print_answer(request.as_json, {"text": text}, "the remark is kept in the journal")
 
 
 @study.command()
@@ -182,8 +212,8 @@ def correct(
     play: NamedPlay,
     table: CostsTable = None,
     losses: LossesJson = None,
-    arm: Arm = "arm",
-    loss: Loss = "loss",
+    arm: ArmColumn = "arm",
+    loss: LossColumn = "loss",
     missing: Missing = None,
     sep: Separator = None,
     decimal: DecimalMark = None,
@@ -239,19 +269,22 @@ def retract(
     print_answer(request.as_json, answer, text)
 
 
-@study.command()
+@study.command("learn-table")
 @grouped
-def learn(
+def learn_table(
     name: Name,
     table: Annotated[
         str,
         typer.Argument(metavar="TABLE", help="A row for each unit; - reads standard input."),
     ],
-    arm: Arm = "arm",
+    arm: ArmColumn = "arm",
     round: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column of rounds: a date or a label.")
+        str,
+        typer.Option(
+            "--round-column", metavar="COLUMN", help="The column of rounds: a date or a label."
+        ),
     ] = "round",
-    loss: Loss = "loss",
+    loss: LossColumn = "loss",
     sep: Separator = None,
     decimal: DecimalMark = None,
     day_first: Annotated[
@@ -278,7 +311,7 @@ def learn(
     The table has a row for each unit: its arm, its round, and its cost. An arm may be in several
     columns. A round that is a date also sets the time of its costs. An arm that the study does not
     have is added. If the study has features, the table has a column for each, by its name; those of
-    [b]multiplay study describe[/b] may be left out:
+    [b]multiplay study set[/b] may be left out:
 
         arm,round,loss,fuel,weekday
         Lyon->north,2025-11-03,120,1.68,Mon
@@ -294,11 +327,12 @@ def learn(
 
     Examples:
 
-        multiplay study learn lanes history.csv --key history-2025
+        multiplay study learn-table lanes history.csv --key history-2025
 
-        multiplay study learn lanes bills.xlsx --arm depot,customer --round date --loss euros
+        multiplay study learn-table lanes bills.xlsx --arm-column depot,customer
+        --round-column date --loss-column euros
 
-        multiplay study learn lanes bills.csv --skip-bad --skipped bad-rows.csv
+        multiplay study learn-table lanes bills.csv --skip-bad --skipped bad-rows.csv
 
     JSON: as multiplay study tell, and id is null, added (new arms), skipped (number of rows), check
     (rows, rounds, arms, added, problems, first, last, total, missing).
@@ -306,7 +340,7 @@ def learn(
     if skipped is not None and not skip_bad:
         hint = "Add --skip-bad, or leave --skipped out."
         raise InvalidInput("--skipped", "the option --skip-bad", "none", hint)
-    parts = name_list("--arm", arm)
+    parts = name_list("--arm-column", arm)
     file = read_table(table, parts, sep=sep, decimal=decimal)
     with opened(name, request.store) as known:
         found, words = known.check_table(file, parts, round, loss, day_first=day_first), known.words
@@ -322,8 +356,8 @@ def learn(
 def _shown_check(found: TableCheck, words: Words, told: Receipt | None, as_json: bool) -> None:
     """Print what a table contains, and the receipt if it was learned."""
     if as_json:
-        receipt = {} if told is None else told._asdict()
-        return print_json({**receipt, "check": of_table_check(found)})
+        receipt = {} if told is None else to_plain(told)
+        return print_json({**receipt, "check": to_plain(found)})
     typer.echo(found.text(words))
     if told is not None:
         typer.echo(told._replace(added=()).in_words(words))  # they are in the text
@@ -367,7 +401,7 @@ def forget(
 
 @study.command()
 @grouped
-def keep(
+def unforget(
     name: Name,
     arm: ArmOption = None,
     since: Annotated[
@@ -385,16 +419,16 @@ def keep(
 
     Examples:
 
-        multiplay study keep lanes --arm 's1->d1'
+        multiplay study unforget lanes --arm 's1->d1'
 
-        multiplay study keep lanes --arm 's1->d1' --since 0
+        multiplay study unforget lanes --arm 's1->d1' --since 0
 
     JSON: as multiplay study forget.
     """
 
     def act(known: Study) -> Remaining:
         given = None if since is None else _round("--since", since)
-        return known.keep(arm, since=given, **request.labels())
+        return known.unforget(arm, since=given, **request.labels())
 
     _print_receipt(name, request, act)
 
@@ -427,7 +461,7 @@ def _print_receipt(
     with opened(name, request.store) as known:
         told = act(known)
         words = known.words
-    print_answer(request.as_json, told._asdict(), told.in_words(words))
+    print_answer(request.as_json, to_plain(told), told.in_words(words))
 
 
 # ---------------------------------------------------------------- tables
@@ -451,7 +485,7 @@ def _report(
         yield json_value("--losses", losses)
         return
     assert table is not None
-    parts = name_list("--arm", arm)
+    parts = name_list("--arm-column", arm)
     file = read_table(table, parts, sep=sep, decimal=decimal)
     bills = read_bills(file, parts, loss)
     try:

@@ -18,11 +18,12 @@ from multiplay.features.columns import Column
 from multiplay.policies import Policy
 from multiplay.policies.exploration import EXPLORATIONS
 from multiplay.policies.genlbinfv import INITIALS, PREDICTIONS
-from multiplay.service.studies.limits import POLICIES, RULES, SETS
+from multiplay.policies.index import PARTS_OF_POLICIES
+from multiplay.service.studies.limits import PARTS, POLICIES, RULES, SETS
 from multiplay.studies.wire import FEATURES
 
 REF = "#/components/schemas/{model}"
-CLASSES: dict[str, Any] = {**SETS, **POLICIES, **RULES, **FEATURES}
+CLASSES: dict[str, Any] = {**SETS, **POLICIES, **PARTS, **RULES, **FEATURES}
 ARRAY_LIKE = frozenset(get_args(ArrayLike))  # among them texts, which no argument takes
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 ENTRY = {"type": ["number", "string", "boolean", "null"]}
@@ -30,9 +31,8 @@ ROW = {"type": "array", "items": ENTRY}
 LIST = {"type": "array", "items": {"anyOf": [ENTRY, ROW]}}  # of numbers, names, pairs or rows
 WORDS: dict[str, tuple[str, ...]] = {  # of arguments that are a text, by their name
     "sense": tuple(SENSES),
-    "change": ("ignore", "follow"),
     "replan": ("rarely",),
-    "units": ("ordered",),
+    "unit_means": ("ordered",),
     "prediction": PREDICTIONS,
     "initial": INITIALS,
     "exploration": EXPLORATIONS,
@@ -97,6 +97,9 @@ def _schemas_of(annotation: Any) -> Iterator[dict[str, Any]]:
         yield _of_mapping(*parts)
     elif annotation is Column:
         yield {"type": "object", **of_class(one for one in FEATURES if one != "Features")}
+    elif annotation in PARTS_OF_POLICIES:
+        fits = (name for name, kind in PARTS.items() if issubclass(kind, annotation))
+        yield {"type": "object", **of_class(fits)}
     elif annotation is Policy:
         yield {"type": "object"}
     else:

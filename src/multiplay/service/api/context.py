@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote
@@ -12,14 +13,15 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from multiplay.actions import ActionSet
 from multiplay.service.api import paging
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.errors import MalformedRequest
+from multiplay.service.studies.bounded_verbs import LimitedBuild
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.service.studies.manager import StudyManager
 from multiplay.storage import Journal
 from multiplay.studies import Study
+from multiplay.studies.commands.base import C, Plain
 from multiplay.studies.entry_codec import Request as Repeatable
 
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
@@ -67,11 +69,16 @@ class RequestContext:
         """The limits of a request."""
         return self.manager.settings.limits
 
-    async def build_actions(
-        self, plain: dict[str, Any] | None, where: str = "actions"
-    ) -> ActionSet | None:
-        """Build a set from plain data, if given, without blocking other requests."""
-        return await self.manager.build_actions(plain, where)
+    async def build(self, command: type[C], plain: Plain, **more: Any) -> Callable[[], C]:
+        """Return what builds a command from plain data, in the turn of its study.
+
+        What takes long is built before, without blocking other requests.
+        """
+        make = partial(command.of_plain, plain, LimitedBuild(self.limits), **more)
+        if not command.takes_long_to_build(plain):
+            return make
+        made = await self.manager.build(make)
+        return lambda: made
 
 
 class StudyContext(RequestContext):

@@ -17,6 +17,8 @@ from starlette.routing import Match, Route
 
 from multiplay._support.checks import shortened
 from multiplay._support.formatting import counted
+from multiplay._support.hints import Surface, rendered
+from multiplay._support.renamed import RENAMED
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import Conflict, InvalidInput, NotFound, StoreError, UnknownOutcome
 from multiplay.service.api.models import DATE_TIME
@@ -111,15 +113,16 @@ def of_error(error: Exception, request_id: str) -> Response:
         return _of_status(error, request_id)
     kind = kind_of(error)
     if kind is not None and isinstance(error, InvalidInput):
+        said = rendered(error.hint, Surface.HTTP)
         return problem(
             kind.status,
             kind.title,
-            str(error),
+            f"{error.argument}: expected {error.expected}, got {error.got}. {said}",
             request_id=request_id,
             argument=error.argument,
             expected=error.expected,
             got=error.got,
-            hint=error.hint,
+            hint=error.hint,  # in Python: RemoteStudy raises the same error as Study
             headers=kind.headers,
         )
     if not isinstance(error, Overloaded):  # which is no fault
@@ -253,7 +256,8 @@ def first_invalid(error: InvalidFields) -> InvalidField:
     first = alternatives[0]
     got = "nothing" if first["type"] == "missing" else shortened(repr(first.get("input")))
     texts = [*dict.fromkeys(_expected(one) for one in alternatives)]
-    hint = _hint(first, error.known if len(deepest) == 1 else ())
+    known, schema = (error.known, error.schema) if len(deepest) == 1 else ((), "")
+    hint = _hint(first, known, schema)
     fields = len({path[:1] for path, _ in found})
     return InvalidField(_named(deepest) or error.where, _either(texts), got, hint, fields)
 
@@ -269,11 +273,14 @@ def _expected(error: Mapping[str, Any]) -> str:
     return VALUES.get(kind.partition("_")[0], "a valid value")
 
 
-def _hint(error: Mapping[str, Any], known: Iterable[str]) -> str:
+def _hint(error: Mapping[str, Any], known: Iterable[str], schema: str) -> str:
     if error["type"] == "missing":
         return "Add it."
     if error["type"] == "extra_forbidden":
-        return suggestion(error["loc"][-1], known).strip() or "Remove it."
+        name = error["loc"][-1]
+        if new := RENAMED.get(schema, {}).get(name):
+            return rendered(new, Surface.HTTP)
+        return suggestion(name, known).strip() or "Remove it."
     return HINT
 
 

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from multiplay.errors import InvalidInput
-from multiplay.learner.plays import Remaining, of_text
+from multiplay._support.words import Words
+from multiplay.learner.plays import of_text
+from multiplay.learner.reports import Reports
 from multiplay.service.api import events, models, paging
+from multiplay.service.api.bodies import annotations_of
 from multiplay.service.api.context import RequestContext, StudyContext
 from multiplay.service.api.routing import Operation, token_of
 from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.limits import check_path_name
 from multiplay.storage import Journal, Store
-from multiplay.studies import Study, play_history, wire
+from multiplay.studies import Study, play_history, results, wire
+from multiplay.studies.commands.base import (
+    OF_PLAY,
+    QUERIES,
+    AnyCommand,
+    C,
+    Command,
+    Query,
+)
+from multiplay.studies.commands.base import (
+    STUDIES as MANAGE,
+)
+from multiplay.studies.commands.corrections import Correct, Retract
+from multiplay.studies.commands.counting import Forget, Unforget
+from multiplay.studies.commands.external import CheckTable, Learn, LearnTable, SetArmFeatures
+from multiplay.studies.commands.notes import WriteNote
+from multiplay.studies.commands.plays import Ask, Cancel, Close, Expire, Tell
+from multiplay.studies.commands.promises import MakePromise, Release
+from multiplay.studies.commands.queries import (
+    AllowanceLeft,
+    Arms,
+    Best,
+    CompareArms,
+    Drift,
+    Effects,
+    EstimateSavings,
+    Expect,
+    Explain,
+    PromiseReports,
+)
+from multiplay.studies.commands.settings import SetVersus, SetWords
+from multiplay.studies.commands.values import zoned_time
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.export import of_entry
 
@@ -26,7 +60,87 @@ T = TypeVar("T")
 
 STUDIES, STUDY = "/v1/studies", "/v1/studies/{study}"
 PLAY = f"{STUDY}/plays/{{play}}"
-KEYS, MANAGE, PLAYS, QUERIES, JOURNAL = "Keys", "Studies", "Plays", "Queries", "Journal"
+KEYS, JOURNAL = "Keys", "Journal"
+
+
+# ------------------------------------------------------------ commands and queries
+
+
+def of_command(command: type[Command[Any]], answer: type[BaseModel] | None = None) -> Operation:
+    """Return the operation of a verb that changes a study; ``answer`` is the schema of its result.
+
+    Without one it has no result.
+    """
+
+    async def handle(
+        context: StudyContext,
+        play: str | None = None,
+        query: models.PlayQuery | None = None,
+        body: BaseModel | None = None,
+    ) -> Response:
+        given, limits = {} if body is None else body.model_dump(), context.limits
+        key, at = given.pop("key", None), _time(given.pop("at", None))
+        make = await context.build(command, given, **_path(play))
+
+        def act(study: Study) -> Any:
+            return _named(make(), query, lambda one: bounded_verbs.do(limits, study, one, key, at))
+
+        return await context.write(act, command.present if answer else None, key)
+
+    return _operation(command, handle, answer, idempotency_key=True)
+
+
+def of_query(command: type[Query[Any]], answer: type[BaseModel]) -> Operation:
+    """Return the operation of a verb that reads a study; ``answer`` is the schema of its result."""
+    etag = command.http.method == "GET" and not command.http.path.startswith(OF_PLAY)
+
+    async def handle(
+        context: StudyContext,
+        play: str | None = None,
+        query: BaseModel | None = None,
+        body: BaseModel | None = None,
+    ) -> Response:
+        content, limits = (body if play or query is None else query), context.limits
+        given = {} if content is None else content.model_dump()
+        make = await context.build(command, given, **_path(play))
+
+        def act(study: Study) -> Any:
+            found = _named(make(), query, lambda one: bounded_verbs.read(limits, study, one))
+            return command.present(found)
+
+        if command is EstimateSavings:
+            return JSONResponse(await context.manager.saved(context.study, context.caller, act))
+        return await (context.read_with_etag if etag else context.read)(act)
+
+    return _operation(command, handle, answer, etag=etag)
+
+
+def _operation(
+    command: type[AnyCommand],
+    handle: Callable[..., Awaitable[Response]],
+    answer: type[BaseModel] | None,
+    **options: Any,
+) -> Operation:
+    """Return the operation of a verb, whose parameters are those of the command."""
+    http = command.http
+    handle.__name__, handle.__doc__ = command.verb, command.__doc__
+    handle.__annotations__ = annotations_of(command)
+    status = 200 if answer else 204
+    path = f"{STUDY}/{http.path}"
+    return Operation(http.method, path, handle, http.tag, answer, status=status, **options)
+
+
+def _path(play: str | None) -> dict[str, str]:
+    """Return the arguments in the path of a request."""
+    return {} if play is None else {"play": play}
+
+
+def _named(made: C, query: Any, act: Callable[[C], T]) -> T:
+    """Call a function with a command whose play is named by a text: an id, or a key."""
+    play = getattr(made, "play", None)
+    if play is None or query.by == "key":
+        return act(made)
+    return of_text(play, lambda one: act(made.of_play(one)))
 
 
 # ------------------------------------------------------------ keys and studies
@@ -52,9 +166,9 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     given, request = body.model_dump(), _of_store(context)
     name = given.pop("name")
     check_path_name(name)
-    for argument in ("losses", "rewards"):
-        given[argument] = _ranges(given[argument])
-    given |= given.pop("words")
+    given["loss_range"] = _ranges(given["loss_range"])
+    given["reports"] = Reports(**given["reports"])
+    given["words"] = Words(**body.words.model_dump(exclude_none=True))
     if given["sure"] is None:
         del given["sure"]
 
@@ -90,132 +204,6 @@ async def copy_study(context: StudyContext, body: models.NewName) -> Response:
     return JSONResponse({"name": body.name, "entries": entries}, status_code=201)
 
 
-# ------------------------------------------------------------ plays
-
-
-async def ask(context: StudyContext, body: models.Ask | None = None) -> Response:
-    """Choose the next play. The same request with the same key returns the same play."""
-    body, limits = body or models.Ask(), context.limits
-    given = await _constraints(context, body)
-    given |= {"key": body.key, "time_limit": body.time_limit, "at": _time(body.at)}
-    given |= {"baseline": body.baseline, "replace": body.replace}
-    if body.ahead is not None:
-        given["ahead"] = [
-            await context.build_actions(one, f"ahead[{k}]") for k, one in enumerate(body.ahead)
-        ]
-    return await context.write(
-        lambda study: bounded_verbs.ask(limits, study, **given), wire.of_play, body.key
-    )
-
-
-async def tell(
-    context: StudyContext, play: str, query: models.PlayQuery, body: models.Tell
-) -> Response:
-    """Report the losses of a play. The same report again changes nothing."""
-    return await _write_play(context, Study.tell, play, query, body, wire.of_receipt)
-
-
-async def close(
-    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
-) -> Response:
-    """Learn from the losses reported so far for a play, when no more will be reported."""
-    return await _write_play(context, Study.close, play, query, body, wire.of_receipt)
-
-
-async def cancel(
-    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
-) -> Response:
-    """Discard a play that was not carried out, without learning from it."""
-    return await _write_play(context, Study.cancel, play, query, body)
-
-
-async def correct(
-    context: StudyContext, play: str, query: models.PlayQuery, body: models.Correct
-) -> Response:
-    """Replace the losses of a play, or of the external plan with this key, by the right ones."""
-    return await _write_play(context, Study.correct, play, query, body, wire.of_receipt)
-
-
-async def retract(
-    context: StudyContext, play: str, query: models.PlayQuery, body: models.End | None = None
-) -> Response:
-    """Withdraw the losses of a play, which is then pending again, or of an external plan."""
-    return await _write_play(context, Study.retract, play, query, body)
-
-
-async def expire(context: StudyContext, body: models.Expire) -> Response:
-    """End the pending plays that are older than a given age."""
-    return await _write(context, Study.expire, _arguments(body), lambda ids: {"plays": ids})
-
-
-async def forget(context: StudyContext, body: models.Forget) -> Response:
-    """Forget the losses of an arm, or of all arms, that were reported before a round."""
-    given = _arguments(body) | {"before": _round("before", body.before)}
-    return await _write(context, Study.forget, given, Remaining._asdict)
-
-
-async def keep(context: StudyContext, body: models.Keep) -> Response:
-    """Let all losses of an arm since a round count again, also those that were forgotten."""
-    given = _arguments(body) | {"since": _round("since", body.since)}
-    return await _write(context, Study.keep, given, Remaining._asdict)
-
-
-async def learn(context: StudyContext, body: models.Learn) -> Response:
-    """Learn from an external plan and its losses."""
-    given = _arguments(body)
-    given["actions"] = await context.build_actions(body.actions)
-    verb = partial(bounded_verbs.learn, context.limits)
-    return await _write(context, verb, given, wire.of_receipt)
-
-
-async def learn_table(context: StudyContext, body: models.Table) -> Response:
-    """Learn from logged data: one entry of each list for each unit."""
-    table, limits = wire.to_logged_table(body.model_dump()), context.limits
-    given = {name: getattr(body, name) for name in ("skip_bad", "day_first", "key")}
-    given["at"] = _time(body.at)
-    return await context.write(
-        lambda study: bounded_verbs.learn_table(limits, study, *table, **given),
-        wire.of_receipt,
-        body.key,
-    )
-
-
-async def check_table(context: StudyContext, body: models.TableRows) -> Response:
-    """Return what would be learned from logged data, and the problems of the rows."""
-    table, limits = wire.to_logged_table(body.model_dump()), context.limits
-    return await context.read(
-        lambda study: wire.of_table_check(
-            bounded_verbs.check_table(limits, study, *table, day_first=body.day_first)
-        )
-    )
-
-
-async def describe(context: StudyContext, body: models.Describe) -> Response:
-    """Keep features of arms. Values that an arm had before are replaced."""
-    return await _write(context, partial(bounded_verbs.describe, context.limits), _arguments(body))
-
-
-async def set_words(context: StudyContext, body: models.SetWords) -> Response:
-    """Set the words in which plans and costs are shown; others stay as they are."""
-    return await _write(context, Study.set_words, _arguments(body))
-
-
-async def set_compare(context: StudyContext, body: models.SetCompare) -> Response:
-    """Set the rule that plays are compared with, which GET returns as `compare`; null for none."""
-    verb = partial(bounded_verbs.set_compare, context.limits)
-    return await _write(context, verb, _arguments(body))
-
-
-async def promise(context: StudyContext, body: models.NewPromise) -> Response:
-    """Promise what the plays from now on use in all, at most or at least."""
-    return await _write(context, partial(bounded_verbs.promise, context.limits), _arguments(body))
-
-
-async def release(context: StudyContext, body: models.Release) -> Response:
-    """End a promise by its name."""
-    return await _write(context, Study.release, _arguments(body))
-
-
 # ------------------------------------------------------------ queries
 
 
@@ -225,7 +213,7 @@ async def list_pending(context: StudyContext, query: models.PageQuery) -> Respon
     limit, size = query.limit, context.limits.page
 
     def act(study: Study) -> Any:
-        plays = ((play.id, wire.of_play(play)) for play in study.pending_after(last))
+        plays = ((play.id, results.to_plain(play)) for play in study.pending_after(last))
         return paging.EncodedPage(plays, limit, size)
 
     return await context.read_with_etag(act)
@@ -254,87 +242,11 @@ async def get_play(context: StudyContext, play: str, query: models.PlayQuery) ->
     """Return one play with its plan, its results, and the losses that were told of it."""
 
     def act(journal: Journal) -> Any:
-        about = _named(play, query, lambda one: play_history.about(journal, one))
+        read = partial(play_history.about, journal)
+        about = read(play) if query.by == "key" else of_text(play, read)
         return wire.of_played_plan(play_history.play_with_plan(journal, about))
 
     return await context.read_journal(act)
-
-
-async def why(context: StudyContext, play: str, query: models.PlayQuery) -> Response:
-    """Return how a pending play differs from the best plan by present beliefs, and what for."""
-    limits = context.limits
-    return await context.read(
-        lambda study: wire.of_why(
-            _named(play, query, lambda one: bounded_verbs.why(limits, study, one))
-        )
-    )
-
-
-async def list_arms(context: StudyContext, query: models.ArmsQuery) -> Response:
-    """Return the statistics of all arms: units seen, mean with interval, time last seen, share."""
-    return await context.read_with_etag(lambda study: wire.of_beliefs(study.arms(query.level)))
-
-
-async def compare_arms(context: StudyContext, body: models.CompareArms | None = None) -> Response:
-    """Return the statistics of all arms at given features; those of the last play by default."""
-    given = (body or models.CompareArms()).model_dump()
-    return await context.read(lambda study: wire.of_beliefs(bounded_verbs.arms(study, **given)))
-
-
-async def list_effects(context: StudyContext, query: models.EffectsQuery) -> Response:
-    """Return what the features do to the loss of a unit, or what arms have for themselves."""
-    return await context.read_with_etag(
-        lambda study: wire.of_beliefs(study.effects(query.level, query.by))
-    )
-
-
-async def get_allowance(context: StudyContext) -> Response:
-    """Return how much of the allowance against the baseline is left, by what is believed now."""
-    return await context.read_with_etag(lambda study: study.allowance()._asdict())
-
-
-async def list_promises(context: StudyContext) -> Response:
-    """Return how every promise stands: used, expected, its price, and whether it holds."""
-    return await context.read_with_etag(
-        lambda study: {"items": wire.of_promises(study.promise_reports())}
-    )
-
-
-async def list_drift(context: StudyContext, query: models.DriftQuery) -> Response:
-    """Return the arms whose recent losses differ from their earlier losses."""
-    return await context.read_with_etag(
-        lambda study: {"items": wire.of_table(study.drift(query.level))}
-    )
-
-
-async def best(context: StudyContext, body: models.Best | None = None) -> Response:
-    """Return the best plan by the current estimates, without exploration; it is not a play."""
-    given, limits = await _constraints(context, body or models.Best()), context.limits
-    return await context.read(
-        lambda study: wire.of_plan(bounded_verbs.best(limits, study, **given))
-    )
-
-
-async def expect(context: StudyContext, body: models.Expect) -> Response:
-    """Return the expected loss of a plan, with an interval."""
-    given, limits = await _constraints(context, body), context.limits
-    given |= {"plan": body.plan, "level": body.level}
-    return await context.read(
-        lambda study: wire.of_estimate(bounded_verbs.expect(limits, study, **given))
-    )
-
-
-async def saved(context: StudyContext, body: models.Compare | None = None) -> Response:
-    """Return what the plays saved against a rule on the same days, with an interval."""
-    given, limits = (body or models.Compare()).model_dump(), context.limits
-    learning = given.pop("learning")
-
-    def act(study: Study) -> Any:
-        if learning:
-            return wire.of_saved(bounded_verbs.cost_of_learning(study, **given))
-        return wire.of_saved(bounded_verbs.saved(limits, study, **given))
-
-    return JSONResponse(await context.manager.saved(context.study, context.caller, act))
 
 
 # ------------------------------------------------------------ journal
@@ -369,7 +281,7 @@ def file_response(study: str, format: str, content: bytes) -> Response:
 async def verify(context: StudyContext) -> Response:
     """Replay the whole journal, and compare every play and the state, bit for bit."""
     found = await context.manager.verify(context.study, context.caller)
-    return JSONResponse({**found._asdict(), "ok": found.ok})
+    return JSONResponse(results.to_plain(found))
 
 
 async def watch(context: StudyContext) -> Response:
@@ -407,8 +319,8 @@ EXPORTED: Mapping[str, Any] = {
 _writing = partial(Operation, idempotency_key=True)
 # Routes are tried in this order, so the most frequent operations come first.
 OPERATIONS = (
-    _writing("POST", f"{STUDY}/ask", ask, PLAYS, models.Play),
-    _writing("POST", f"{PLAY}/tell", tell, PLAYS, models.Receipt),
+    of_command(Ask, models.Play),
+    of_command(Tell, models.Receipt),
     Operation("GET", "/v1/key", get_key, KEYS, models.Key),
     Operation("GET", STUDIES, list_studies, MANAGE, models.Studies),
     _writing("POST", STUDIES, create_study, MANAGE, models.Study, status=201),
@@ -416,34 +328,35 @@ OPERATIONS = (
     _writing("DELETE", STUDY, delete_study, MANAGE, status=204),
     _writing("POST", f"{STUDY}/rename", rename_study, MANAGE, models.StudyName),
     _writing("POST", f"{STUDY}/copy", copy_study, MANAGE, models.Copied, status=201),
-    _writing("POST", f"{PLAY}/close", close, PLAYS, models.Receipt),
-    _writing("POST", f"{PLAY}/cancel", cancel, PLAYS, status=204),
-    _writing("POST", f"{PLAY}/correct", correct, PLAYS, models.Receipt),
-    _writing("POST", f"{PLAY}/retract", retract, PLAYS, status=204),
-    _writing("POST", f"{STUDY}/expire", expire, PLAYS, models.Ended),
-    _writing("POST", f"{STUDY}/forget", forget, PLAYS, models.Remaining),
-    _writing("POST", f"{STUDY}/keep", keep, PLAYS, models.Remaining),
-    _writing("POST", f"{STUDY}/learn", learn, PLAYS, models.Receipt),
-    _writing("POST", f"{STUDY}/learn-table", learn_table, PLAYS, models.Receipt),
-    Operation("POST", f"{STUDY}/check-table", check_table, QUERIES, models.TableCheck),
-    _writing("PUT", f"{STUDY}/arms", describe, PLAYS, status=204),
-    _writing("PUT", f"{STUDY}/words", set_words, MANAGE, status=204),
-    _writing("PUT", f"{STUDY}/compare", set_compare, MANAGE, status=204),
-    _writing("POST", f"{STUDY}/promises", promise, MANAGE, status=204),
-    _writing("POST", f"{STUDY}/release", release, MANAGE, status=204),
+    of_command(Close, models.Receipt),
+    of_command(Cancel),
+    of_command(Correct, models.Receipt),
+    of_command(Retract),
+    of_command(Expire, models.Ended),
+    of_command(Forget, models.Remaining),
+    of_command(Unforget, models.Remaining),
+    of_command(Learn, models.Receipt),
+    of_command(LearnTable, models.Receipt),
+    of_query(CheckTable, models.TableCheck),
+    of_command(SetArmFeatures),
+    of_command(SetWords),
+    of_command(SetVersus),
+    of_command(MakePromise),
+    of_command(Release),
+    of_command(WriteNote),
     Operation("GET", f"{STUDY}/pending", list_pending, QUERIES, models.Pending, etag=True),
     Operation("GET", f"{STUDY}/plays", list_plays, QUERIES, models.Plays, etag=True),
     Operation("GET", PLAY, get_play, QUERIES, models.OnePlay, etag=True),
-    Operation("GET", f"{PLAY}/why", why, QUERIES, models.Why),
-    Operation("GET", f"{STUDY}/arms", list_arms, QUERIES, models.Arms, etag=True),
-    Operation("POST", f"{STUDY}/arms", compare_arms, QUERIES, models.Arms),
-    Operation("GET", f"{STUDY}/effects", list_effects, QUERIES, models.Effects, etag=True),
-    Operation("GET", f"{STUDY}/allowance", get_allowance, QUERIES, models.Allowance, etag=True),
-    Operation("GET", f"{STUDY}/promises", list_promises, QUERIES, models.Promised, etag=True),
-    Operation("GET", f"{STUDY}/drift", list_drift, QUERIES, models.Drifts, etag=True),
-    Operation("POST", f"{STUDY}/best", best, QUERIES, models.Plan),
-    Operation("POST", f"{STUDY}/expect", expect, QUERIES, models.Estimate),
-    Operation("POST", f"{STUDY}/saved", saved, QUERIES, models.Saved),
+    of_query(Explain, models.Why),
+    of_query(Arms, models.Arms),
+    of_query(CompareArms, models.Arms),
+    of_query(Effects, models.Effects),
+    of_query(AllowanceLeft, models.Allowance),
+    of_query(PromiseReports, models.Promised),
+    of_query(Drift, models.Drifts),
+    of_query(Best, models.Plan),
+    of_query(Expect, models.Estimate),
+    of_query(EstimateSavings, models.Savings),
     Operation("GET", f"{STUDY}/entries", list_entries, JOURNAL, models.Entries, etag=True),
     Operation("GET", f"{STUDY}/export", export, QUERIES, responses=EXPORTED),
     Operation("POST", f"{STUDY}/verify", verify, JOURNAL, models.Verified),
@@ -456,17 +369,17 @@ OPERATIONS = (
 
 def of_study(study: Study) -> dict[str, Any]:
     """Return a study as plain data."""
-    head, rule = study.head, study.compare
+    head, rule = study.head, study.versus
     limit = study.baseline
     return {
         "name": study.name,
         "summary": study.summary,
         "loss_range": study.loss_range,
-        "words": study.words._asdict(),
+        "words": results.to_plain(study.words),
         "actions": wire.to_plain("actions", study.actions),
         "policy": wire.to_plain("policy", study.policy),
         "features": wire.to_plain("features", study.features),
-        "compare": None if rule is None else wire.to_plain("compare", rule),
+        "versus": None if rule is None else wire.to_plain("versus", rule),
         "baseline": None if limit is None else _plain_baseline(limit.baseline),
         **{name: getattr(limit, name, None) for name in ("allowance", "sure", "per")},
         "change": study.change,
@@ -490,53 +403,6 @@ def _of_store(context: RequestContext) -> Request | None:
     return None if found is None else found._replace(id=f"{context.verb}:{found.id}")
 
 
-async def _constraints(context: RequestContext, body: models.Constraints) -> dict[str, Any]:
-    """Return the arguments of ``ask``, ``best`` and ``expect`` that restrict the set."""
-    return {
-        "actions": await context.build_actions(body.actions),
-        "at_most": body.at_most,
-        "exclude": tuple(body.exclude),
-        "fixed": body.fixed,
-        "features": body.features,
-    }
-
-
-def _arguments(body: models.Body) -> dict[str, Any]:
-    """Return the fields of a body that has a time, as arguments of a verb."""
-    given = body.model_dump()
-    return given | {"at": _time(given["at"])}
-
-
-async def _write(
-    context: StudyContext,
-    verb: Callable[..., Any],
-    given: dict[str, Any],
-    present: Callable[[Any], Any] | None = None,
-) -> Response:
-    """Respond with what ``present`` makes of the result of a verb, if given."""
-    return await context.write(lambda study: verb(study, **given), present, given.get("key"))
-
-
-async def _write_play(
-    context: StudyContext,
-    verb: Callable[..., Any],
-    play: str,
-    query: models.PlayQuery,
-    body: models.Body | None,
-    present: Callable[[Any], Any] | None = None,
-) -> Response:
-    """Respond as ``_write``, for a verb of the play in the path."""
-
-    def act(study: Study, **given: Any) -> Any:
-        return _named(play, query, lambda one: verb(study, one, **given))
-
-    return await _write(context, act, {} if body is None else _arguments(body), present)
-
-
-def _named(play: str, query: models.PlayQuery, act: Callable[[int | str], T]) -> T:
-    return act(play) if query.by == "key" else of_text(play, act)
-
-
 def _ranges(given: Any) -> Any:
     """Return the range of losses, as pairs."""
     if isinstance(given, dict):
@@ -545,19 +411,4 @@ def _ranges(given: Any) -> Any:
 
 
 def _time(at: float | str | None) -> datetime | float | None:
-    return _datetime("at", at) if isinstance(at, str) else at
-
-
-def _round(argument: str, given: int | str | None) -> datetime | int | None:
-    return _datetime(argument, given) if isinstance(given, str) else given
-
-
-def _datetime(argument: str, text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        expected, hint = "a time with a time zone", "Use 2026-11-15T08:00:00Z, or omit it."
-        raise InvalidInput(argument, expected, repr(text)[:60], hint)
-    return found
+    return zoned_time("at", at) if isinstance(at, str) else at

@@ -75,8 +75,9 @@ class Endpoint:
             try:
                 given["query"] = self.query.model_validate(query)
             except ValidationError as error:
+                schema = self.query.__name__
                 known = self.query.model_fields
-                raise InvalidFields("query", error.errors(), query, known) from None
+                raise InvalidFields("query", error.errors(), query, known, schema) from None
         return given
 
     def play(self, text: str) -> Any:
@@ -149,8 +150,9 @@ class Operation(Endpoint):
             try:
                 given["body"] = self._body.validate_python(content)
             except ValidationError as error:
-                known = self.body.model_fields if self.body is not None else ()
-                raise InvalidFields("body", error.errors(), content, known) from None
+                assert self.body is not None
+                known, schema = self.body.model_fields, self.body.__name__
+                raise InvalidFields("body", error.errors(), content, known, schema) from None
         return await self.handler(self._context(request, caller, self.name, content), **given)
 
     def play(self, text: str) -> str:

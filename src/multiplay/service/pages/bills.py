@@ -28,7 +28,7 @@ ARROW = "->"
 DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
 CURRENCY = re.compile(r"(?<=\d)[^\S\t\r\n]*(?:[€$£¥]|[A-Z]{3})(?=[\t;\r\n]|$)")  # after a number
 ROWS, FILE = "rows", "file"  # names of the fields
-OTHER_PLAN = "Check the spelling. If you drove another plan, enter it under “Another plan”."
+OTHER_PLAN = "Check the spelling. If you carried out another plan, enter it under “Another plan”."
 
 
 class Row(NamedTuple):

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from multiplay._support.dates import moment_of
 from multiplay._support.formatting import number
+from multiplay._support.hints import Surface, rendered
 from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
+from multiplay.learner.reports import Reports
 
 MISSING = "-"  # a unit that was not reported
 RESERVED = (".", "..")  # names with a meaning of their own in a URL
@@ -44,7 +46,7 @@ POLICIES = {
         "Thompson sampling that follows changes (BootstrapCTS)",
         "The default. It explores uncertain arms, less and less as it learns, and forgets the "
         "costs of an arm before a change.",
-        {"type": "BootstrapCTS", "change": "follow"},
+        {"type": "BootstrapCTS", "memory": {"type": "Changes"}},
     ),
     "constant": PolicyChoice(
         "Thompson sampling of constant costs (BootstrapCTS, changes ignored)",
@@ -66,19 +68,6 @@ POLICIES = {
         "For studies that observe only the total of a round, not the cost of each unit.",
         {"type": "LinTS"},
     ),
-}
-
-# Sentences of the library's hints that contain Python, by a part of them, and their replacements
-REPLACED_HINTS = {
-    r"\bslack=": "Correct the numbers, or create a study with “Supply may be left over”.",
-    r"\bshortage=": "Correct the numbers, or create a study with a “Cost of an unmet unit”.",
-    r"\boutside=": "Correct the number.",
-    r"\bmissing=": f"Write {MISSING} for each unit that was not reported.",
-    r"\bgive a list\b": "Write one number for each unit, separated by spaces.",
-    r"\breplace=": "To make a new plan of this date, use the second button below.",
-    r"\bretract\(": "Retract its report first, if it was wrong.",
-    r"\blearn\(": "",
-    r"\bask\(": "Choose a pending play.",
 }
 
 
@@ -132,22 +121,15 @@ def error_text(error: InvalidInput) -> str:
 
     Examples
     --------
+    >>> from multiplay._support.hints import Hint, Option
     >>> error_text(InvalidInput("key", "a new key", "'Monday'", "Use a different key."))
     "Expected a new key, got 'Monday'. Use a different key."
-    >>> error_text(InvalidInput("losses", "3 losses", "2", "Or write missing='ignore'."))
-    'Expected 3 losses, got 2. Write - for each unit that was not reported.'
+    >>> hint = Hint("Use {} if more will follow.", Option("final", "False"))
+    >>> error_text(InvalidInput("losses", "3 losses", "2", hint))
+    'Expected 3 losses, got 2. Use “More will follow” if more will follow.'
     """
-    sentences = re.split(r"(?<=[.?!])\s+", error.hint)
-    hint = " ".join(filter(None, map(_without_python, sentences)))
+    hint = rendered(error.hint, Surface.PAGE)
     return f"Expected {error.expected}, got {error.got}. {hint}".strip()
-
-
-def _without_python(sentence: str) -> str:
-    """Return a sentence of a hint, or its replacement if it contains Python."""
-    for python, replacement in REPLACED_HINTS.items():
-        if re.search(python, sentence, re.IGNORECASE):
-            return replacement
-    return sentence
 
 
 # ---------------------------------------------------------------- numbers and names
@@ -271,10 +253,9 @@ class StudyInput(NamedTuple):
     name: str
     actions: dict[str, Any]
     policy: dict[str, Any]
-    losses: tuple[float, float] | None
-    rewards: tuple[float, float] | None
-    outside: str
-    words: dict[str, Any]
+    loss_range: tuple[float, float]
+    reports: Reports
+    words: Words
 
 
 NEW_FIELDS = (
@@ -306,10 +287,10 @@ def new_study(form: Form) -> StudyInput | None:
         actions = _knapsack(form)
     elif kind == "budget":
         actions = _budget(form, "max" if rewarded else "min")
-    return study_of(form, actions, rewarded)
+    return study_of(form, actions)
 
 
-def study_of(form: Form, actions: dict[str, Any], rewarded: bool) -> StudyInput | None:
+def study_of(form: Form, actions: dict[str, Any]) -> StudyInput | None:
     """Return the settings of a study of this set, or None after recording errors in the form."""
     policy, name = form.get("policy"), form.get("name").strip()
     if policy not in POLICIES:
@@ -322,10 +303,9 @@ def study_of(form: Form, actions: dict[str, Any], rewarded: bool) -> StudyInput 
     outside = "clip" if form.get("outside") == "clip" else "refuse"
     if form.errors or span is None:
         return None
-    losses, rewards = (None, span) if rewarded else (span, None)
-    words = {name: form.get(name).strip() for name in Words._fields}
-    given: dict[str, Any] = {name: word for name, word in words.items() if word}
-    return StudyInput(name, actions, POLICIES[policy].plain, losses, rewards, outside, given)
+    typed = {name: form.get(name).strip() for name in Words._fields}
+    words = Words(**{name: word for name, word in typed.items() if word})
+    return StudyInput(name, actions, POLICIES[policy].plain, span, Reports(outside), words)
 
 
 def _transport(form: Form, sense: str) -> dict[str, Any]:

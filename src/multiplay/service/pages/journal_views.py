@@ -7,17 +7,20 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.formatting import Table, counted, minute, plan_text, plural
+from multiplay._support.hints import Surface
 from multiplay._support.serialization import number_or_nan
 from multiplay._support.words import Words, money_text
+from multiplay.constraints.promise import PROMISES
 from multiplay.errors import InvalidInput
 from multiplay.learner.facts import rows_of
 from multiplay.learner.plays import CANCELLED
-from multiplay.promises.promise import PROMISES
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import MOST as ROUNDS
 from multiplay.storage import Entry, Journal
 from multiplay.studies import entry_codec, play_history
+from multiplay.studies.commands.notes import NOTE
+from multiplay.studies.commands.plays import REASON
 from multiplay.studies.export import time_of
 
 if TYPE_CHECKING:
@@ -122,7 +125,10 @@ ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.TELL: lambda header, words: ("told", _report(header, words)),
     entry_codec.PART: lambda header, words: ("told in part", _units(header, words)),
     entry_codec.CLOSE: lambda header, words: ("closed", _report(header, words)),
-    entry_codec.CANCEL: lambda *_: ("cancelled", "without learning from it"),
+    entry_codec.CANCEL: lambda header, words: (
+        "cancelled",
+        header.get(REASON, "without learning from it"),
+    ),
     entry_codec.CORRECT: lambda header, words: ("corrected", _report(header, words)),
     entry_codec.RETRACT: lambda *_: ("retracted", "its report no longer counts"),
     entry_codec.EXPIRE: lambda header, words: ("expired", counted(len(header["plays"]), "plan")),
@@ -143,6 +149,7 @@ ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.KEEP: lambda header, words: ("kept", _restart(header, "since", "since", words)),
     entry_codec.PROMISE: lambda header, words: ("promised", _promise(header[entry_codec.PROMISE])),
     entry_codec.RELEASE: lambda header, words: ("released", header["name"]),
+    NOTE: lambda header, words: ("noted", header["text"]),
 }
 
 
@@ -200,7 +207,8 @@ def cost_summary(facts: StudyFacts, recent: RecentPlays) -> CostSummary:
     first = int(recent.plays["id"].iloc[0]) if len(recent.plays) else 1
     if first > 1:
         notes.insert(0, f"These numbers cover the last {len(recent.plays)} rounds.")
-    outcomes, table = study_text.outcomes(facts), study_text.last_plays_table(facts)
+    outcomes = study_text.outcomes(facts, Surface.PAGE)
+    table = study_text.last_plays_table(facts)
     return CostSummary(noun, outcomes, notes, table)
 
 

@@ -21,6 +21,8 @@ from multiplay.service.pages.page_route import Page, PageContext, StudyPageConte
 from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
 from multiplay.service.studies import bounded_verbs
 from multiplay.studies import Study
+from multiplay.studies.commands.external import CheckTable, LearnTable
+from multiplay.studies.commands.settings import SetWords
 
 STUDY = "/studies/{study}"
 WORDS, CURRENCY = Words._fields, "currency"
@@ -63,9 +65,9 @@ async def set_words(context: StudyPageContext) -> Response:
     """Set the words of a study."""
     form = await context.play_form()
     typed = {name: form.get(name).strip() for name in WORDS}
-    given: dict[str, Any] = {name: word for name, word in typed.items() if word or name == CURRENCY}
+    given = {name: word for name, word in typed.items() if word or name == CURRENCY}
     try:
-        await context.write(form, lambda study: study.set_words(**given))
+        await context.write(form, lambda study: study.do(SetWords(**given)), verb="set_words")
         return to(f"{context.base}/manage?done=words")
     except InvalidInput as error:
         form.note(context.without_store(error), *WORDS)
@@ -227,7 +229,7 @@ def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -
     try:
         if chosen.arm and chosen.round and chosen.loss:
             limits, order = context.manager.settings.limits, DAY_ORDERS.get(form.get("order"))
-            check = bounded_verbs.check_table(limits, study, file, *chosen, day_first=order)
+            check = bounded_verbs.read(limits, study, CheckTable(file, *chosen, order))
         else:
             form.errors[""] = "Choose the columns."
     except InvalidInput as error:
@@ -243,7 +245,7 @@ def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -
 def _learn(context: PageContext, form: Form, table: ReadTable, study: Study) -> Any:
     order, skip = DAY_ORDERS.get(form.get("order")), bool(form.get("skip"))
     limits, file, columns = context.manager.settings.limits, table.file, table.columns
-    return bounded_verbs.learn_table(limits, study, file, *columns, day_first=order, skip_bad=skip)
+    return bounded_verbs.do(limits, study, LearnTable(file, *columns, order, skip))
 
 
 PAGES = (

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multiplay._support.words import Words, money_text
+from multiplay.constraints.promise import PROMISES
 from multiplay.errors import InvalidInput
 from multiplay.learner.promises import PromiseReport
-from multiplay.promises.promise import PROMISES
 from multiplay.service.pages.forms import (
     Form,
     a_number,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from multiplay._support.hints import Surface, rendered
 from multiplay.actions import Model
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.api import openapi
@@ -34,7 +35,7 @@ from multiplay.storage import Store
 
 DONE = {"deleted": "The study was deleted."}
 PART_OF_LIST = 50  # studies on one page
-FIELD_OF = {"baseline": "rule", "losses": "low", "rewards": "low"}  # of a new study
+FIELD_OF = {"baseline": "rule", "loss_range": "low"}  # of a new study
 SearchText = Annotated[str, Field(max_length=200)]
 
 
@@ -136,7 +137,8 @@ async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCar
             name, caller, lambda journal: home.study_card(today, journal, now)
         )
     except InvalidInput as error:
-        return home.StudyCard(name, problem=f"Cannot be shown: {error.got}. {error.hint}")
+        hint = rendered(error.hint, Surface.PAGE)
+        return home.StudyCard(name, problem=f"Cannot be shown: {error.got}. {hint}")
     except StoreError as error:
         return home.StudyCard(name, problem=f"Cannot be read now: {error.reason}.")
 
@@ -187,8 +189,7 @@ async def new_from_model(context: PageContext) -> Response:
             new_model.noted(form, error)
         else:
             view = new_model.understood(uploaded, plain, cast(Model, made))
-            rewarded = view.sense == "max"
-            given = forms.study_of(form, plain, rewarded) if form.get("create") else None
+            given = forms.study_of(form, plain) if form.get("create") else None
             if given is not None and await _created(context, form, given):
                 return to(f"{render.url(given.name)}?done=created")
     elif form.get("create") or "arms" in form.values:
@@ -255,11 +256,10 @@ def _create(
         given.name,
         given.actions,
         given.policy,
-        losses=given.losses,
-        rewards=given.rewards,
-        outside=given.outside,
+        loss_range=given.loss_range,
+        reports=given.reports,
+        words=given.words,
         **limit,
-        **given.words,
         by=context.caller.id,
         present=lambda study: None,
     )

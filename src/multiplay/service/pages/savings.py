@@ -12,7 +12,7 @@ from multiplay._support.formatting import Table, left_out, percent, plural
 from multiplay._support.words import Words, money_text, noun_of
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
 from multiplay.errors import InvalidInput
-from multiplay.savings import Saved
+from multiplay.savings import Savings
 from multiplay.service.pages import bills
 from multiplay.service.pages.forms import Form, a_number, as_lines, as_typed, error_text
 from multiplay.storage import Entry
@@ -311,14 +311,14 @@ class ComparisonPage(NamedTuple):
     learning: str
 
 
-def saved_view(saved: Saved) -> SavedView:
+def saved_view(saved: Savings) -> SavedView:
     """Return what was saved for a page.
 
     Examples
     --------
-    >>> from multiplay.savings import WeekSaved
-    >>> week = WeekSaved("2026-11-02", 5, 120.0, 90.0, 150.0)
-    >>> view = saved_view(Saved(120.0, 90.0, 150.0, 0.1, (week,), days=5))
+    >>> from multiplay.savings import WeekSavings
+    >>> week = WeekSavings("2026-11-02", 5, 120.0, 90.0, 150.0)
+    >>> view = saved_view(Savings(120.0, 90.0, 150.0, 0.1, (week,), days=5))
     >>> view.line[:10], view.weeks.rows
     ('Saved 120,', [['2026-11-02', '5', '120', '90 to 150']])
     """
@@ -347,17 +347,17 @@ def saved_view(saved: Saved) -> SavedView:
 
 def saved_or_reason(study: Study) -> SavedView | None:
     """Return what was saved against the named rule, or why it is not known; None without one."""
-    if study.compare is None:
+    if study.versus is None:
         return None
     try:
-        return saved_view(study.saved())
+        return saved_view(study.savings())
     except InvalidInput as error:
         return SavedView(f"What the plans saved is not known: {error_text(error)}")
 
 
 def comparison(study: Study) -> ComparisonPage:
     """Return the page of the savings of a study."""
-    rule, words = study.compare, study.words
+    rule, words = study.versus, study.words
     try:
         learning = _capital(study.cost_of_learning().sentence)
     except InvalidInput:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from multiplay._support.words import noun_of
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound
-from multiplay.learner.plays import Estimate, PendingPlay, Receipt
+from multiplay.learner.plays import PendingPlay, Receipt
 from multiplay.service.api import events
 from multiplay.service.pages import (
     bills,
@@ -29,7 +29,12 @@ from multiplay.service.pages import (
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
+from multiplay.service.studies.limits import build_promise
 from multiplay.studies import Study, entry_codec, play_history
+from multiplay.studies.commands.external import Learn
+from multiplay.studies.commands.plays import Ask
+from multiplay.studies.commands.promises import MakePromise
+from multiplay.studies.commands.queries import Expect
 
 PARTS = (
     "state",
@@ -231,7 +236,7 @@ async def compare(context: StudyPageContext) -> Response:
     rule = await context.in_thread(lambda: savings.rule_of_form(form, [*dict.fromkeys(names)]))
     if not form.errors:
         try:
-            await context.write(form, lambda study: study.set_compare(rule), verb="set_compare")
+            await context.write(form, lambda study: study.set_versus(rule), verb="set_versus")
             return to(f"{context.base}/savings?done=compared")
         except InvalidInput as error:
             form.note(context.without_store(error), "rows")
@@ -260,11 +265,11 @@ async def ask(context: StudyPageContext) -> Response:
             names = names if actions is None else [*actions.names]
             limits = plan_forms.limits(form, names)
             if not form.errors:
-                given = {"key": key, "features": values, **limits}
-                given["replace"] = bool(form.get("replace"))
+                replace = bool(form.get("replace"))
+                chosen = Ask(actions, features=values, replace=replace, **limits)
                 id, repeated = await context.write(
                     form,
-                    lambda study: bounded_verbs.ask(most, study, actions, **given),
+                    lambda study: bounded_verbs.do(most, study, chosen, key),
                     lambda play: (play.id, play.repeated),
                 )
                 done = "asked-before" if repeated else "asked"
@@ -293,7 +298,7 @@ async def expect(context: StudyPageContext) -> Response:
             actions = await _set_of(context, plan, names)
 
             def read(study: Study) -> views.Comparison:
-                own: Estimate = bounded_verbs.expect(limits, study, actions, plan=plan)
+                own = bounded_verbs.read(limits, study, Expect(actions, plan=plan))
                 return views.comparison(study, plan, own)
 
             answer = await context.read(read)
@@ -303,7 +308,7 @@ async def expect(context: StudyPageContext) -> Response:
     return await _study_page(context, other_form=form, answer=answer, status=status)
 
 
-async def drove(context: StudyPageContext) -> Response:
+async def own_plan(context: StudyPageContext) -> Response:
     """Learn from a plan of the user and its costs; discard the proposed plan, if requested."""
     form = await context.play_form()
     limits = context.manager.settings.limits
@@ -321,16 +326,16 @@ async def drove(context: StudyPageContext) -> Response:
         gone = form.get("discard")
         try:
             actions = await _set_of(context, driven, names)
-            given = {"plan": driven, "losses": told, "missing": bills.missing(told), "key": key}
+            learn = Learn(driven, told, actions, missing=bills.missing(told))
 
             def act(study: Study) -> Receipt:
-                done = bounded_verbs.learn(limits, study, actions, **given)
+                done = bounded_verbs.do(limits, study, learn, key)
                 if any(str(play.id) == gone for play in study.pending()):
                     study.cancel(int(gone))
                 return done
 
             await context.write(form, act, verb="learn")
-            return to(f"{context.base}?done=drove")
+            return to(f"{context.base}?done=own")
         except InvalidInput as error:
             form.note(context.without_store(error), "day" if error.argument == "key" else "rows")
     return await _study_page(context, other_form=form, status=422)
@@ -379,7 +384,7 @@ async def forget(context: StudyPageContext) -> Response:
     return await _restart(context, "before", "forgot")
 
 
-async def keep(context: StudyPageContext) -> Response:
+async def unforget(context: StudyPageContext) -> Response:
     """Let the losses of an arm count again."""
     return await _restart(context, "since", "kept")
 
@@ -406,7 +411,8 @@ async def promise(context: StudyPageContext) -> Response:
     limits, plain = context.manager.settings.limits, promises.promise_of_form(form)
     if not form.errors:
         try:
-            await context.write(form, lambda study: bounded_verbs.promise(limits, study, plain))
+            made = MakePromise(build_promise("promise", plain, limits))
+            await context.write(form, lambda study: bounded_verbs.do(limits, study, made))
             return to(f"{context.base}?done=promised#promises-section")
         except InvalidInput as error:
             promises.note_promise(form, context.without_store(error))
@@ -562,14 +568,14 @@ DONE = {
     "told": "The outcome of plan {play} was saved. The study has learned from it.",
     "part": "A part of the outcome of plan {play} was saved. More may follow.",
     "closed": "Plan {play} was closed. The study has learned from what was reported.",
-    "forgot": "Earlier reports no longer count. “Keep” undoes this.",
+    "forgot": "Earlier reports no longer count. “Unforget” undoes this.",
     "kept": "The reports count again.",
     "promised": "The promise was made. It counts the plans from now on.",
     "released": "The promise was released. It no longer changes plans.",
     "cancelled": "Plan {play} was cancelled. The study does not learn from it.",
     "corrected": "The correction of plan {play} was saved. The study has learned from it.",
     "retracted": "The report of plan {play} no longer counts. The plan waits for its costs again.",
-    "drove": "The plan that you drove was saved. The study has learned from it.",
+    "own": "Your own plan was saved. The study has learned from it.",
     "expired": "Plans that were closed or cancelled: {count}.",
 }
 
@@ -587,20 +593,20 @@ PAGES = (
     Page("GET", f"{STUDY}/journal", journal),
     Page("GET", f"{STUDY}/saved", saved),
     Page("GET", f"{STUDY}/savings", savings_page),
-    Page("GET", f"{STUDY}/compare", to_savings),
-    Page("POST", f"{STUDY}/compare", compare),
+    Page("GET", f"{STUDY}/versus", to_savings),
+    Page("POST", f"{STUDY}/versus", compare),
     Page("GET", f"{STUDY}/ask", of_form),
     Page("POST", f"{STUDY}/ask", ask),
     Page("GET", f"{STUDY}/expect", of_form),
     Page("POST", f"{STUDY}/expect", expect),
-    Page("GET", f"{STUDY}/drove", of_form),
-    Page("POST", f"{STUDY}/drove", drove),
+    Page("GET", f"{STUDY}/own-plan", of_form),
+    Page("POST", f"{STUDY}/own-plan", own_plan),
     Page("GET", f"{STUDY}/expire", of_form),
     Page("POST", f"{STUDY}/expire", expire),
     Page("GET", f"{STUDY}/forget", of_form),
     Page("POST", f"{STUDY}/forget", forget),
-    Page("GET", f"{STUDY}/keep", of_form),
-    Page("POST", f"{STUDY}/keep", keep),
+    Page("GET", f"{STUDY}/unforget", of_form),
+    Page("POST", f"{STUDY}/unforget", unforget),
     Page("GET", f"{STUDY}/promise", of_form),
     Page("POST", f"{STUDY}/promise", promise),
     Page("GET", f"{STUDY}/release", of_form),

@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import closing, nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
-from multiplay.actions import ActionSet
+from multiplay.actions import ActionSet, Rule
+from multiplay.constraints.promise import Promise
 from multiplay.errors import Conflict, InvalidInput, NotFound, UnknownOutcome
+from multiplay.learner.comparison import PlansByKey
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Why
+from multiplay.learner.plays import When
 from multiplay.policies import Policy
-from multiplay.savings import Saved
 from multiplay.service.server import metrics
 from multiplay.service.studies.batching import NOT_RECOGNISED
 from multiplay.service.studies.limits import (
     MOST_PROMISES,
     ServiceLimits,
     build_actions,
-    build_against,
     build_features,
     build_policy,
     build_promise,
     build_rule,
+    build_versus,
     check_ahead,
     check_arms,
     check_compared,
@@ -43,14 +45,22 @@ from multiplay.service.studies.limits import (
 from multiplay.storage import Entry, MemoryStore, Store
 from multiplay.storage.base import AnsweredRequest, name_in_use
 from multiplay.studies import Study, backup, wire
+from multiplay.studies.commands.base import Command, Query
+from multiplay.studies.commands.external import (
+    CheckTable,
+    Learn,
+    LearnTable,
+    SetArmFeatures,
+)
+from multiplay.studies.commands.plays import Ask
+from multiplay.studies.commands.promises import MakePromise
+from multiplay.studies.commands.queries import Best, CompareArms, EstimateSavings, Expect, Explain
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.export import history_in
 from multiplay.studies.replica import same_first_entry
 from multiplay.studies.synced import forget
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -209,58 +219,107 @@ def _created_before(store: Store, name: str, first: Entry) -> Study:
     return Study.open(name, store=copied)
 
 
-def ask(
+# ------------------------------------------------------------ verbs of a study
+
+
+class LimitedBuild:
+    """Builds the arguments of verbs from plain data, within the limits of the service."""
+
+    def __init__(self, limits: ServiceLimits) -> None:
+        self._limits = limits
+
+    def actions(self, where: str, plain: Any) -> ActionSet:
+        """Return a set."""
+        return build_actions(where, plain, self._limits)
+
+    def rule(self, where: str, plain: Any) -> Rule:
+        """Return a rule."""
+        return build_rule(where, plain, self._limits)
+
+    def promise(self, where: str, plain: Any) -> Promise:
+        """Return a promise."""
+        return build_promise(where, plain, self._limits)
+
+    def versus(self, where: str, plain: Any) -> Rule | Policy | PlansByKey:
+        """Return a rule, a policy or plans by key."""
+        if plain.keys() != {"plans"}:
+            return build_versus(where, plain, self._limits)
+        plans = wire.to_plans(plain["plans"])
+        for key, plan in plans.by_key.items():
+            check_arms(f"{where}[{key!r}]", plan, self._limits)
+        return plans
+
+
+def do(
     limits: ServiceLimits,
     study: Study,
-    actions: ActionSet | None,
-    *,
+    command: Command[R],
     key: str | None = None,
-    time_limit: float | None = None,
-    ahead: Sequence[ActionSet] | None = None,
-    **given: Any,
-) -> PendingPlay:
-    """Choose the next play of a study; raise if too many plays are pending."""
+    at: When = None,
+) -> R:
+    """Run a verb that changes a study; raise if it is too large for the service."""
+    if isinstance(command, Ask):
+        _check_pending(limits, study, key)
+    check = CHECKS.get(type(command))
+    if check is not None:
+        command = check(limits, study, command) or command
+    return study.do(command, key, at)
+
+
+def read(limits: ServiceLimits, study: Study, query: Query[R]) -> R:
+    """Run a verb that reads a study; raise if it is too large for the service."""
+    check = CHECKS.get(type(query))
+    if check is not None:
+        check(limits, study, query)
+    with in_time(TIMED[type(query)], limits) if type(query) in TIMED else nullcontext():
+        found = study.read(query)
+    if isinstance(found, TableCheck):
+        _check_size(limits, study, found)
+    return found
+
+
+def _check_pending(limits: ServiceLimits, study: Study, key: str | None) -> None:
+    """Raise ``Conflict`` if too many plays are pending, and the key names none of them."""
     pending = study.open_plays
     if pending >= limits.pending and not study.is_asked(key):
         expected = f"fewer than {limits.pending} pending plays"
         hint = "Tell, close or cancel some of them first."
         raise Conflict("study", expected, f"{pending}", hint)
-    _check_day(limits, study, actions)
-    check_ahead(ahead or ())
-    if actions is not None and takes_long(actions) and study.promise_reports():
-        check_quick("actions", actions)
-    seconds = min(time_limit or limits.seconds, limits.seconds)
-    return study.ask(actions, key=key, time_limit=seconds, ahead=ahead, **given)
 
 
-def promise(limits: ServiceLimits, study: Study, promise: Mapping[str, Any], **given: Any) -> None:
-    """Make a promise, from plain data."""
+def _check_ask(limits: ServiceLimits, study: Study, ask: Ask) -> Ask:
+    """Return the command with a time limit; raise if its sets are too large."""
+    _check_day(limits, study, ask)
+    check_ahead(ask.ahead or ())
+    if ask.actions is not None and takes_long(ask.actions) and study.promise_reports():
+        check_quick("actions", ask.actions)
+    return replace(ask, time_limit=min(ask.time_limit or limits.seconds, limits.seconds))
+
+
+def _check_day(limits: ServiceLimits, study: Study, given: Ask | Learn | Best | Expect) -> None:
+    """Raise ``InvalidInput`` for a set of a round that is too large for the policy or the study."""
+    actions = given.actions
+    if actions is not None:
+        check_together(actions, study.policy, limits)
+        check_known(set(study.known_arms), actions, limits)
+        check_features(study.features, actions.d, "actions")
+
+
+def _check_promise(limits: ServiceLimits, study: Study, command: MakePromise) -> None:
     check_quick("promise", study.actions)
     count = len(study.promise_reports())
     if count >= MOST_PROMISES:
         expected, hint = f"fewer than {MOST_PROMISES} promises before it", "Release some of them."
         raise InvalidInput("promise", expected, f"{count}", hint)
-    study.promise(build_promise("promise", promise, limits), **given)
 
 
-def learn(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Receipt:
-    """Learn from an external plan."""
-    _check_day(limits, study, actions)
-    return study.learn(actions=actions, **given)
+def _check_table(limits: ServiceLimits, study: Study, given: LearnTable) -> None:
+    columns = given.arm, given.round, given.loss, given.day_first
+    _check_size(limits, study, study.read(CheckTable(given.table, *columns)))
 
 
-def check_table(
-    limits: ServiceLimits,
-    study: Study,
-    table: Any,
-    arm: str | Sequence[str],
-    round: str,
-    loss: str,
-    *,
-    day_first: bool | None = None,
-) -> TableCheck:
-    """Return what a table of past rounds contains, after checking that it is not too large."""
-    check = study.check_table(table, arm, round, loss, day_first=day_first)
+def _check_size(limits: ServiceLimits, study: Study, check: TableCheck) -> None:
+    """Raise ``InvalidInput`` if a table of past rounds is too large."""
     arms, features = len(study.known_arms) + len(check.added), study.features
     for name in check.added:
         check_name("table", name)
@@ -269,99 +328,44 @@ def check_table(
     check_history(check.rounds, arms)
     check_features(features, check.rows, "table")
     check_rebuilt(features, study.policy, check.rounds, arms)
-    return check
 
 
-def learn_table(
-    limits: ServiceLimits,
-    study: Study,
-    table: Any,
-    arm: str | Sequence[str],
-    round: str,
-    loss: str,
-    *,
-    day_first: bool | None = None,
-    **given: Any,
-) -> Receipt:
-    """Learn from a table of past rounds."""
-    check_table(limits, study, table, arm, round, loss, day_first=day_first)
-    return study.learn_table(table, arm, round, loss, day_first=day_first, **given)
-
-
-def describe(
-    limits: ServiceLimits, study: Study, features: Mapping[str, Mapping[str, Any]], **given: Any
-) -> None:
-    """Keep features of arms, also of arms that no set has had so far."""
-    named = {arm for values in features.values() for arm in values}
+def _check_described(limits: ServiceLimits, study: Study, given: SetArmFeatures) -> None:
+    """Raise ``InvalidInput`` if features are kept for too many arms, also those of no set."""
+    named = {arm for values in given.table.values() for arm in values}
     for arm in named:
         check_name("features", arm)
     arms = len(named.union(study.described_arms))
     if arms > limits.arms:
         raise too_many_arms("features", arms, limits)
     check_features(study.features, arms)
-    study.describe(features, **given)
 
 
-def arms(study: Study, features: Any, level: float) -> pd.DataFrame:
-    """Return the statistics of all arms at some features."""
+def _check_arms(limits: ServiceLimits, study: Study, query: CompareArms) -> None:
     check_features(study.features, len(study.known_arms))
-    return study.arms(level, features)
 
 
-def best(limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any) -> Plan:
-    """Return the best plan by current estimates."""
-    _check_day(limits, study, actions)
-    with in_time("actions", limits):
-        return study.best(actions, **given)
+def _check_saved(limits: ServiceLimits, study: Study, query: EstimateSavings) -> None:
+    simulated = isinstance(query.versus, Policy)
+    if simulated:
+        check_together(study.actions, query.versus, limits)
+    check_compared(study.asked, len(study.known_arms), simulated)
 
 
-def why(limits: ServiceLimits, study: Study, play: int | str) -> Why:
-    """Return why a play differs from the best plan."""
-    with in_time("play", limits):
-        return study.why(play)
-
-
-def expect(
-    limits: ServiceLimits, study: Study, actions: ActionSet | None, **given: Any
-) -> Estimate:
-    """Return the expected cost of a plan."""
-    _check_day(limits, study, actions)
-    return study.expect(actions=actions, **given)
-
-
-def set_compare(limits: ServiceLimits, study: Study, rule: Any, **given: Any) -> None:
-    """Set the rule that plays are compared with, from plain data."""
-    study.set_compare(None if rule is None else build_rule("rule", rule, limits), **given)
-
-
-def cost_of_learning(study: Study, *, against: Any, method: str, **given: Any) -> Saved:
-    """Return what learning cost; nothing else can be asked at the same time."""
-    if against is not None or method != "model":
-        expected, hint = "no against or method with learning", "Leave them out."
-        raise InvalidInput("learning", expected, "true", hint)
-    check_compared(study.asked, len(study.known_arms), simulated=False)
-    return study.cost_of_learning(**given)
-
-
-def saved(limits: ServiceLimits, study: Study, against: Any, **given: Any) -> Saved:
-    """Return what was saved against a rule, a policy, or plans by key, from plain data."""
-    chosen: Any = None
-    if against is not None and against.keys() == {"plans"}:
-        chosen = wire.to_plans(against["plans"])
-        for key, plan in chosen.by_key.items():
-            check_arms(f"against[{key!r}]", plan, limits)
-    elif against is not None:
-        chosen = build_against("against", against, limits)
-    if isinstance(chosen, Policy):
-        check_together(study.actions, chosen, limits)
-    check_compared(study.asked, len(study.known_arms), isinstance(chosen, Policy))
-    with in_time("against", limits):
-        return study.saved(chosen, **given)
-
-
-def _check_day(limits: ServiceLimits, study: Study, actions: ActionSet | None) -> None:
-    """Raise ``InvalidInput`` for a set of a round that is too large for the policy or the study."""
-    if actions is not None:
-        check_together(actions, study.policy, limits)
-        check_known(set(study.known_arms), actions, limits)
-        check_features(study.features, actions.d, "actions")
+# By the class of a command: each checks it, and may return a smaller one.
+CHECKS: dict[type, Callable[[ServiceLimits, Study, Any], Any]] = {
+    Ask: _check_ask,
+    Learn: _check_day,
+    Best: _check_day,
+    Expect: _check_day,
+    MakePromise: _check_promise,
+    LearnTable: _check_table,
+    SetArmFeatures: _check_described,
+    CompareArms: _check_arms,
+    EstimateSavings: _check_saved,
+}
+TIMED: dict[type, str] = {
+    Best: "actions",
+    Explain: "play",
+    EstimateSavings: "versus",
+}  # with an argument

@@ -9,6 +9,7 @@ import numpy as np
 
 from multiplay._support.words import Words
 from multiplay.actions import InProportion, Transport
+from multiplay.learner.reports import Reports
 from multiplay.service.auth import keys
 from multiplay.studies import Study, entry_codec
 from multiplay.studies.study import Place
@@ -27,7 +28,7 @@ SEED = 2026
 
 def prepare(store: Place) -> dict[str, str]:
     """Create the study if it does not exist; return the notes for the pages of studies."""
-    if NAME not in Study.list(store=store):
+    if NAME not in Study.names(store=store):
         _year(store)
     return {NAME: note(store)}
 
@@ -49,7 +50,7 @@ def note(store: Place) -> str:
     with Study.open(NAME, store=store) as study:
         if study.actions.names != _plans().names or study.asked < DAYS:  # a study of the user
             return ""
-        saved = study.saved(InProportion())
+        saved = study.savings(InProportion())
         truth = _saved_by_means(study)
     return (
         f"This year is simulated. Its plans {saved.sentence} By the mean costs of the simulation, "
@@ -92,13 +93,17 @@ def _year(store: Place) -> None:
     """Simulate a year, and ask for the plan of today."""
     means, rng = _world()
     first = time.time() - DAYS * DAY
-    given: dict[str, Any] = {"losses": (0, HIGHEST), "missing": "ignore", **WORDS._asdict()}
+    given: dict[str, Any] = {
+        "loss_range": (0, HIGHEST),
+        "reports": Reports(missing="ignore"),
+        "words": WORDS,
+    }
     with Study.create(NAME, _plans(), store=store, **given) as study:
         for month in range(0, DAYS, BATCH):
             with study.together():
                 for day in range(month, min(month + BATCH, DAYS)):
                     _play(study, first + day * DAY, _costs(means, day), rng)
-        study.set_compare(InProportion())
+        study.set_versus(InProportion())
         study.ask(key=_date(first + DAYS * DAY))
 
 

@@ -19,10 +19,11 @@ from multiplay._support.checks import is_list, shortened
 from multiplay._support.serialization import LEAVES, settings
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.costs import Requirement, positive
+from multiplay.constraints.promise import Promise
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.policies import Policy
-from multiplay.promises.promise import Promise
+from multiplay.policies.index import PARTS_OF_POLICIES
 from multiplay.service.errors import MalformedRequest
 from multiplay.studies import comparison
 from multiplay.studies.wire import FEATURES, to_promise
@@ -202,6 +203,7 @@ def offered(classes: Mapping[str, type], base: type) -> dict[str, Any]:
 EXPORTED = classes_of(multiplay.actions, multiplay.policies)
 SETS: dict[str, type[ActionSet]] = offered(EXPORTED, ActionSet)
 POLICIES: dict[str, type[Policy]] = offered(EXPORTED, Policy)
+PARTS = {name: kind for name, kind in EXPORTED.items() if issubclass(kind, PARTS_OF_POLICIES)}
 RULES: dict[str, type] = {n: kind for n, kind in EXPORTED.items() if issubclass(kind, Rule)}
 
 
@@ -251,12 +253,12 @@ def build_rule(where: str, plain: Any, limits: ServiceLimits) -> Rule:
     return made
 
 
-def build_against(where: str, plain: Any, limits: ServiceLimits) -> Rule | Policy:
+def build_versus(where: str, plain: Any, limits: ServiceLimits) -> Rule | Policy:
     """Return the rule or the policy that plain data describe, to compare plays with.
 
     Examples
     --------
-    >>> build_against("against", {"type": "GenCTS"}, ServiceLimits())
+    >>> build_versus("versus", {"type": "GenCTS"}, ServiceLimits())
     GenCTS()
     """
     name = _described(where, plain)["type"]
@@ -409,10 +411,10 @@ class _Sets(Builder):
 
 
 class _Policies(Builder):
-    """Builder of a policy, with policies as settings."""
+    """Builder of a policy, with policies and parts of policies as settings."""
 
     def __init__(self) -> None:
-        super().__init__(POLICIES, _moderate)
+        super().__init__({**POLICIES, **PARTS}, _moderate)
 
     def find(self, where: str, name: Any) -> Any:
         """Return a policy that declares its cost."""
@@ -421,7 +423,7 @@ class _Policies(Builder):
 
     def make(self, kind: Any, settings: dict[str, Any]) -> Any:
         """Check the settings that increase the cost before the policy is made."""
-        for name in kind.cost.capped:
+        for name in kind.cost.capped if kind.__name__ in POLICIES else ():
             if name in settings:
                 most, unit = getattr(kind, name), "in the service, the default"
                 _check([Requirement(name, positive(settings[name]), most, unit)], ServiceLimits())
@@ -496,7 +498,7 @@ def check_compared(rounds: int, arms: int, simulated: bool) -> None:
     most = SIMULATED if simulated else COMPARED
     if rounds * arms > most:
         unit = "plays times arms of the study" + ", to simulate a policy" * simulated
-        raise _too_large("against", most, unit, f"{rounds * arms}")
+        raise _too_large("versus", most, unit, f"{rounds * arms}")
 
 
 def check_features(features: Features | None, rows: int, argument: str = "features") -> None:

@@ -140,13 +140,16 @@ class StudyManager:
             raise StoreError("service", "it compiles the kernels of its studies", hint)
         await self._in_thread(self.store.names)
 
-    async def build_actions(self, plain: Any, where: str = "actions") -> ActionSet | None:
-        """Build a set from plain data, if given, in a thread: it may take seconds."""
+    async def build(self, act: Callable[[], T]) -> T:
+        """Call a function that builds the arguments of a verb, in a thread: it may take seconds."""
+        return await self._in_thread(self._within_limits(act, changes=True))
+
+    async def build_actions(self, plain: Any) -> ActionSet | None:
+        """Build a set from plain data, if given."""
         if plain is None:
             return None
         limits = self.settings.limits
-        build = self._within_limits(lambda: build_actions(where, plain, limits), changes=True)
-        return await self._in_thread(build)
+        return await self.build(lambda: build_actions("actions", plain, limits))
 
     async def create(self, name: str, caller: Caller, act: Callable[[Store], T]) -> T:
         """Create a study: ``act`` creates it in the store, and returns the response."""

@@ -1,4 +1,4 @@
-"""Command study saved: what the plans saved against a rule, and what learning cost."""
+"""Command study savings: what the plans saved against a rule, and what learning cost."""
 
 from typing import Annotated, Any
 
@@ -11,20 +11,20 @@ from multiplay.cli.study.app import DEFAULT_STORE, AsJson, Name, StoreAt, opened
 from multiplay.cli.study.csv_files import read_table, rule_named
 from multiplay.errors import InvalidInput
 from multiplay.learner.comparison import compared
-from multiplay.studies.wire import of_saved
+from multiplay.studies.results import to_plain
 
 Day = Annotated[str | None, typer.Option(metavar="DATE", help="The first day, such as 2026-03-01.")]
 LastDay = Annotated[str | None, typer.Option(metavar="DATE", help="The last day that is compared.")]
 
 
 @study.command()
-def saved(
+def savings(
     name: Name,
     in_proportion: Annotated[
         bool,
         typer.Option("--in-proportion", help="Compare with units in proportion to the demand."),
     ] = False,
-    against: Annotated[
+    versus: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.csv",
@@ -69,7 +69,7 @@ def saved(
     plans must have been told. The days of a plan are those of its key, if that begins with a date,
     or when it was asked.
 
-    The rule is given by one of [b]--in-proportion[/b], [b]--against[/b], [b]--prices[/b] and
+    The rule is given by one of [b]--in-proportion[/b], [b]--versus[/b], [b]--prices[/b] and
     [b]--policy[/b]. With [b]--keep[/b] the study remembers it, and later it may be left out;
     [b]--no-keep[/b] removes it again, and needs no rule. Days on which the rule has no plan are
     left out and counted.
@@ -79,51 +79,51 @@ def saved(
 
     Examples:
 
-        multiplay study saved lanes --in-proportion --keep
+        multiplay study savings lanes --in-proportion --keep
 
-        multiplay study saved lanes --against split.csv --since 2026-03-01 --until 2026-03-31
+        multiplay study savings lanes --versus split.csv --since 2026-03-01 --until 2026-03-31
 
-        multiplay study saved lanes --prices list.csv --json
+        multiplay study savings lanes --prices list.csv --json
 
-        multiplay study saved lanes --learning
+        multiplay study savings lanes --learning
 
-        multiplay study saved lanes --no-keep
+        multiplay study savings lanes --no-keep
 
     JSON: text; total, low, high, share; weeks (week, days, saved, low, high); rests_on (arm,
     rule_units, played_units, bills, last_seen); thin, never, stale, left_out, method, agrees,
     trust, entry, paid, days, simulated, learning, rule, level, words, sense. With --no-keep and
-    without a rule: compare (null).
+    without a rule: versus (null).
     """
-    given = {"--in-proportion": in_proportion, "--against": against, "--prices": prices}
+    given = {"--in-proportion": in_proportion, "--versus": versus, "--prices": prices}
     given |= {"--policy": policy, "--learning": learning}
     said = [option for option, value in given.items() if value]
     if len(said) > 1:
         got, hint = f"{said[0]} and {said[1]}", f"Leave {said[1]} out."
         raise InvalidInput(said[1], "one rule", got, hint)
-    rule = _rule(in_proportion, against, prices, policy)
+    rule = _rule(in_proportion, versus, prices, policy)
     if keep and not isinstance(rule, Rule):
-        hint = "Use it with --in-proportion, --prices, or --against with arm and units only."
+        hint = "Use it with --in-proportion, --prices, or --versus with arm and units only."
         raise InvalidInput("--keep", "a rule", " ".join(said) or "none", hint)
     period: dict[str, Any] = {"since": since, "until": until, "level": level}
     with opened(name, store) as known:
         if keep is not None:
-            known.compare = rule if keep else None
+            known.versus = rule if keep else None
         if keep is False and not said:
-            return print_json({"compare": None}) if as_json else typer.echo("No rule is kept.")
+            return print_json({"versus": None}) if as_json else typer.echo("No rule is kept.")
         found = (
             known.cost_of_learning(**period)
             if learning
-            else known.saved(rule, method=method, **period)
+            else known.savings(rule, method=method, **period)
         )
     if as_json:
-        return print_json(of_saved(found))
+        return print_json(to_plain(found))
     typer.echo(str(found))
     for table in found.tables():
         print_table(table)
     return None
 
 
-def _rule(in_proportion: bool, against: str | None, prices: str | None, policy: str | None) -> Any:
+def _rule(in_proportion: bool, versus: str | None, prices: str | None, policy: str | None) -> Any:
     """Return the rule, the policy or the plans of the options; None if there are none."""
     if in_proportion:
         return InProportion()
@@ -131,11 +131,11 @@ def _rule(in_proportion: bool, against: str | None, prices: str | None, policy: 
         return options.policy_named(policy)
     if prices is not None:
         return rule_named("--prices", prices)
-    if against is None:
+    if versus is None:
         return None
-    file = read_table(against, ["key", "arm"], "--against")
+    file = read_table(versus, ["key", "arm"], "--versus")
     return (
-        compared(file, functions=False) if "key" in file.frame else rule_named("--against", against)
+        compared(file, functions=False) if "key" in file.frame else rule_named("--versus", versus)
     )
 
 
@@ -155,7 +155,7 @@ def allowance(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = Fals
     with opened(name, store) as found:
         used, limit, words = found.allowance(), found.baseline, found.words
     if as_json:
-        print_json(used._asdict())
+        print_json(to_plain(used))
         return
     assert limit is not None  # allowance() raises without one
     rows = {

@@ -5,6 +5,7 @@ Command line: ``python -m benchmarks.bills --only coverage regret --trials 60 --
 an hour on one core; ``--trials 40`` takes minutes.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,13 +18,13 @@ if __name__ == "__main__":
     os.environ.update(ONE_THREAD)  # before the import of numpy
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.harness import Runner, Section, Target, command, standard_error
 from multiplay import (
     ActionSet,
     BootstrapCTS,
     Budget,
-    Changing,
     Environment,
     Feedback,
     FollowTheLeader,
@@ -33,6 +34,8 @@ from multiplay import (
     Learner,
     Observation,
     Policy,
+    PooledCTS,
+    TimeVarying,
     Transport,
     World,
     simulate,
@@ -396,7 +399,7 @@ SAMPLERS = ("GenCTS", "BootstrapCTS", "FollowTheLeader")
 def regret_of(world: str, trials: int) -> dict[str, list[float]]:
     """Return the final regret of every trial, for each policy."""
     case = REGRET[world]
-    actions = case.actions if len(case.sets) == 1 else Changing(case.sets)
+    actions = case.actions if len(case.sets) == 1 else TimeVarying(case.sets)
     policies = {name: PLAYERS[name] for name in SAMPLERS}
     environment = case.of(trials, seed=0)
     result = simulate(actions, environment, policies, case.rounds, trials, seed=3)
@@ -430,6 +433,73 @@ def regret(trials: int | None, run: Runner) -> list[Section]:
         rows.append(row)
     shows = "Mean ± standard error [95 % quantile] of the regret against the best plan."
     return [Section("Regret", shows, rows, targets)]
+
+
+# ------------------------------------------------------------------ pooled
+
+POOLED: dict[str, tuple[float, float]] = {  # mean and standard error of a prototype
+    "paper": (6.6, 0.6),
+    "readme": (2.0, 0.1),
+    "8x8": (60.4, 1.0),
+    "5of10u": (2.4, 0.1),
+    "twopoint": (8.0, 0.6),
+    "expo": (8.3, 1.3),
+    "rare": (11.9, 1.6),
+    "paperbern": (18.7, 2.0),
+    "64bern": (97.7, 19.9),
+    "8x8rare": (56.9, 1.7),
+    "20x20bern": (382.8, 6.3),
+    "disaster": (8.6, 0.7),
+    "mirror": (15.3, 1.4),
+    "skew": (12.9, 1.7),
+    "64day": (225.7, 31.4),
+    "8day": (14.6, 1.6),
+    "64": (52.9, 4.4),
+    "8common": (25.9, 4.8),
+    "20x20": (228.3, 3.2),
+    "8totals": (15.4, 1.5),
+    "miss": (10.7, 1.0),
+    "change": (1.7, 0.1),
+    "totals": (7.6, 0.9),
+}
+SHARING: dict[str, Policy] = {
+    "PooledCTS": PooledCTS(),
+    "BootstrapCTS": BootstrapCTS(),
+    "FollowTheLeader": FollowTheLeader(),
+}
+
+
+def shared(world: str, trials: int) -> dict[str, list[float]]:
+    """Return the final regret of every trial, for a policy whose arms share a prior and others."""
+    case = REGRET[world]
+    actions = case.actions if len(case.sets) == 1 else TimeVarying(case.sets)
+    result = simulate(actions, case.of(trials, 200), SHARING, case.rounds, trials, seed=203)
+    return {name: result.final(name).tolist() for name in SHARING}
+
+
+def pooled(trials: int | None, run: Runner) -> list[Section]:
+    """Measure a prior that arms share, against arms that learn alone and a prototype."""
+    found = run({world: (shared, (world, trials or 60)) for world in POOLED})
+    rows, targets, ratios = [], [], []
+    for world, finals in found.items():
+        row: dict[str, Any] = {"world": f"{world}, {REGRET[world].rounds}"}
+        for name, values in finals.items():
+            q95 = np.quantile(values, 0.95)
+            row[name] = f"{np.mean(values):.1f} ± {standard_error(values):.1f} [{q95:.0f}]"
+        ours, alone = (np.array(finals[name]) for name in ("PooledCTS", "BootstrapCTS"))
+        (level, by), ratio = POOLED[world], float(ours.mean() / alone.mean())
+        z = (ours.mean() - level) / np.hypot(standard_error(ours.tolist()), by)
+        paired = (ours - alone).mean() / standard_error((ours - alone).tolist())
+        rows.append(row | {"prototype": f"{level} ± {by}", "ratio": ratio})
+        ratios.append(ratio)
+        what = f"pooled, {world}: distance from the prototype, standard errors"
+        targets.append(Target(what, float(abs(z)), 4))
+        what = f"pooled, {world}: ratio to BootstrapCTS, 1 if not above by 2 standard errors"
+        targets.append(Target(what, 1.0 if paired < 2 else ratio, 1.1))
+    mean = float(np.exp(np.mean(np.log(ratios))))
+    targets.append(Target("pooled: geometric mean of the ratios", mean, 0.85))
+    shows = "Mean ± standard error [95 % quantile] of the regret against the best plan."
+    return [Section("A prior that arms share", shows, rows, targets)]
 
 
 # --------------------------------------------------------------- surprises
@@ -563,7 +633,7 @@ def small_bills(seeds: Sequence[int]) -> list[tuple[bool, float]]:
     for seed in seeds:
         rng = np.random.default_rng((6, seed))
         price = rng.uniform(20, 200, plans.d)
-        learner = Learner(plans, losses=(0, 2000), seed=seed)
+        learner = Learner(plans, loss_range=(0, 2000), seed=seed)
         for _ in range(12):
             play = learner.ask()
             bills = {
@@ -599,11 +669,11 @@ def examples(trials: int | None, run: Runner) -> list[Section]:
 
 def single_examples() -> Iterator[tuple[str, float, float, float]]:
     """Yield name, measured value, expected value, and tolerance."""
-    own = Learner(Budget(4, [4, 4, 4]), losses={"arm 1": (20, 30), "*": (0, 250)}, seed=0)
+    own = Learner(Budget(4, [4, 4, 4]), loss_range={"arm 1": (20, 30), "*": (0, 250)}, seed=0)
     own.learn({"arm 2": 2, "arm 3": 2}, {"arm 2": [150.0, 140.0], "arm 3": [100.0, 110.0]})
     of_arm, of_plan = own.arms().iloc[0], own.expect({"arm 1": 4})
-    yield "range by arm: mean", float(of_arm["mean"]), 30.0, 1e-9
-    yield "range by arm: plan", float(of_plan.total), 120.0, 1e-9
+    yield "range by arm: mean", float(of_arm["mean"]), 25.0, 1e-9
+    yield "range by arm: plan", float(of_plan.total), 100.0, 1e-9
     yield "range by arm: low end", float(of_plan.low), 80.0, 1e-9
     yield "range by arm: best() plays it", float(own.best().plan["arm 1"]), 4.0, 0.0
     zeros = Learner(Budget(4, [4, 4, 4]), seed=0)
@@ -612,11 +682,105 @@ def single_examples() -> Iterator[tuple[str, float, float, float]]:
     yield "four zeros: mean", float(table["mean"][0]), 0.009, 5e-4
     yield "four zeros: high end", float(table["high"][0]), 0.309, 5e-4
     yield "four zeros: mean of unseen arms", float(table["mean"][1]), 0.156, 5e-4
-    total = Learner(Budget(4, [4, 4, 4]), losses=(0, 500), seed=0)
+    total = Learner(Budget(4, [4, 4, 4]), loss_range=(0, 500), seed=0)
     total.learn({"arm 1": 4}, {"arm 1": 600.0})
     first = total.arms().iloc[0]
     yield "a total alone: mean", float(first["mean"]), 153.5, 0.5
     yield "a total alone: high end", float(first["high"]), 471.0, 0.5
+
+
+# ------------------------------------------------------------------ prices
+
+PRICES_BY_WORLD = {"15 to 1,500": (15.0, 1500.0), "50 to 600": (50.0, 600.0), "two ranges": None}
+LANES = Transport([6] * 6, [6] * 6)
+DAYS, NOISE = 40, 0.12  # normal bills, relative to the price
+ENOUGH = 100  # intervals of a group, the fewest of which a share is compared with a limit
+GROUPS: dict[str, Callable[[IntArray, FloatArray], NDArray[np.bool_]]] = {
+    "cheapest third": lambda rank, seen: (rank == 0) & (seen > 0),
+    "middle third": lambda rank, seen: (rank == 1) & (seen > 0),
+    "dearest third": lambda rank, seen: (rank == 2) & (seen > 0),
+    "unseen": lambda rank, seen: seen == 0,
+    "1 to 4 units": lambda rank, seen: (seen > 0) & (seen < 5),
+    "5 to 19 units": lambda rank, seen: (seen >= 5) & (seen < 20),
+    "20 and more": lambda rank, seen: seen >= 20,
+}
+
+
+def priced(world: str, life: int) -> dict[str, list[float]]:
+    """Return what was covered of each group of lanes and of plans after 40 days."""
+    rng, ends, d = np.random.default_rng((9, life)), PRICES_BY_WORLD[world], LANES.d
+    if ends is None:  # every second lane is cheap, and known to be
+        cheap = np.arange(d) % 2 == 0
+        price = np.where(cheap, rng.uniform(2, 10, d), rng.uniform(300, 2000, d))
+        most = np.where(cheap, 12.0, 2500.0)
+    else:
+        low, high = map(math.log, ends)
+        price, most = np.exp(rng.uniform(low, high, d)), np.full(d, 1.6 * ends[1])
+    ranges = {name: (0.0, float(top)) for name, top in zip(LANES.names, most, strict=True)}
+    learner = Learner(LANES, seed=life, loss_range=ranges)
+    for _ in range(DAYS):
+        play = learner.ask()
+        bills = [rng.normal(p, NOISE * p, k) for p, k in zip(price, play.action, strict=True)]
+        clipped = [np.clip(one, 0, top).tolist() for one, top in zip(bills, most, strict=True)]
+        learner.tell(play, dict(zip(LANES.names, clipped, strict=True)))
+    arms, rank = learner.arms(), price.argsort().argsort() * 3 // d
+    covered = ((arms["low"] <= price) & (price <= arms["high"])).to_numpy()
+    seen = arms["seen"].to_numpy()
+    found = {name: covered[of(rank, seen)].tolist() for name, of in GROUPS.items()}
+    ratio = arms["spread"].to_numpy() / (NOISE * price)
+    found["spread of the cheapest third"] = ratio[(rank == 0) & (seen > 0)].tolist()
+    best = learner.best()
+    for name, (expected, action) in {
+        "best()": (best.expected, np.array([best.plan[name] for name in LANES.names])),
+        "expect()": (learner.expect(play.plan), play.action),
+    }.items():
+        cost = float(action @ price)
+        found[name] = [float(expected.low <= cost <= expected.high)]
+        found[f"{name}, expected/true"] = [float(expected.total) / cost]
+    return found
+
+
+def lives_of(world: str, lives: Sequence[int]) -> dict[str, list[float]]:
+    """Return what was covered in some lives, together."""
+    together: dict[str, list[float]] = {}
+    for life in lives:
+        for name, values in priced(world, life).items():
+            together.setdefault(name, []).extend(values)
+    return together
+
+
+def prices(trials: int | None, run: Runner) -> list[Section]:
+    """Measure intervals where prices differ tenfold, and where ranges do."""
+    parts = np.array_split(np.arange(trials or 200), 8)
+    found = run(
+        {
+            (world, k): (lives_of, (world, part.tolist()))
+            for world in PRICES_BY_WORLD
+            for k, part in enumerate(parts)
+        }
+    )
+    rows, targets = [], []
+    for world in PRICES_BY_WORLD:
+        together: dict[str, list[float]] = {}
+        for (of, _), part in found.items():
+            for name, values in part.items() if of == world else ():
+                together.setdefault(name, []).extend(values)
+        for name, values in together.items():
+            is_ratio = "expected" in name or "spread" in name
+            value = float(np.median(values) if is_ratio else np.mean(values)) if values else np.nan
+            rows.append({"prices": world, "what": name, "number": len(values), "measured": value})
+            if is_ratio:
+                within = 0.03 if "expected" in name else 0.1
+                what = f"prices {world}: {name}, distance from 1"
+                targets.append(Target(what, abs(value - 1), within))
+            elif len(values) >= ENOUGH:
+                most = 0.99 if name in ("unseen", "best()", "expect()") else 0.985
+                targets += [
+                    Target(f"prices {world}: {name} covered", value, 0.92, at_least=True),
+                    Target(f"prices {world}: {name} covered at most", value, most),
+                ]
+    shows = "95 % intervals after 40 days of 36 lanes; normal bills of ±12 % of the price."
+    return [Section("Prices", shows, rows, targets)]
 
 
 # -------------------------------------------------------------------- cost
@@ -686,10 +850,12 @@ def _seconds(function: Callable[[], object]) -> float:
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "coverage": coverage,
     "regret": regret,
+    "pooled": pooled,
     "surprises": surprises,
     "lanes": lanes,
     "missing": missing,
     "examples": examples,
+    "prices": prices,
     "cost": cost,
 }
 

@@ -29,7 +29,7 @@ from multiplay import (
     Bernoulli,
     BootstrapCTS,
     Budget,
-    Changing,
+    Changes,
     CombUCB,
     Corrupted,
     Environment,
@@ -43,6 +43,7 @@ from multiplay import (
     Sinusoids,
     Stochastic,
     Streams,
+    TimeVarying,
     Transport,
     World,
     simulate,
@@ -56,10 +57,10 @@ from multiplay.service.studies import demonstration as demo
 from multiplay.types import Arrays, FloatArray
 
 SEED = 2029
-FOLLOW, IGNORE = BootstrapCTS(change="follow"), BootstrapCTS(change="ignore")
+FOLLOW, IGNORE = BootstrapCTS(memory=Changes()), BootstrapCTS()
 BOTH: dict[str, Policy] = {"follow": FOLLOW, "ignore": IGNORE}
 COMPARED: dict[str, Policy] = {
-    "BootstrapCTS(change='follow')": FOLLOW,
+    "BootstrapCTS(memory=Changes())": FOLLOW,
     "BootstrapCTS()": IGNORE,
     "BootstrapCTS(window=300)": BootstrapCTS(window=300),
     "GenCTS()": GenCTS(),
@@ -211,7 +212,7 @@ class Case(NamedTuple):
 PAPER = (0.1, 0.5)
 PLANS, MANY = SMALL[0], lanes_of(64)[0]
 EIGHT = square(8, 6)[0]
-FIVE, SETS = FIVE_OF_TEN[0], Changing(CHANGING)
+FIVE, SETS = FIVE_OF_TEN[0], TimeVarying(CHANGING)
 HALVES = np.where(np.arange(10) < 5, 0.375, 0.625)
 ITEMS, WORTH = Knapsack([3, 4, 5, 6], 16), np.array([0.3, 0.5, 0.65, 0.75])
 
@@ -361,7 +362,7 @@ def rivals(rounds: int) -> dict[str, Policy]:
         "CombUCB(window=2 sqrt(T ln T / N))": CombUCB(window=window),
         "GLRCUCB()": GLRCUCB(),
         "GLRCUCB(p=0.05 sqrt(N ln T / T))": GLRCUCB(p=0.05 * p),
-        "BootstrapCTS(change='follow')": FOLLOW,
+        "BootstrapCTS(memory=Changes())": FOLLOW,
     }
 
 
@@ -442,7 +443,7 @@ def others(trials: int | None, run: Runner) -> list[Section]:
 # --------------------------------------------------------------- curiosity
 
 CURIOUS: dict[str, Policy] = {
-    f"curiosity={value}": BootstrapCTS(change="follow", curiosity=value)
+    f"curiosity={value}": BootstrapCTS(memory=Changes(), curiosity=value)
     for value in (0, 0.03, 0.1, 0.3)
 }
 LOOKED_AT = (

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.harness import Section, Target, interleave
 from benchmarks.instances import Size, label, transport
-from multiplay import ActionSet, Changing, Environment, GenCTS, Stochastic, Transport, Uniform
+from multiplay import ActionSet, Environment, GenCTS, Stochastic, TimeVarying, Transport, Uniform
 from multiplay.simulation.block import Block, play
 from multiplay.simulation.simulate import recorded_rounds, usual_comparator
 
@@ -51,8 +51,8 @@ def contenders(size: Size, trials: int, rounds: int) -> Mapping[str, Callable[[]
 
     return {
         ONE_SET: _player(days, world, trials, rounds),
-        "a list": _player([Changing(days)], world, trials, rounds),
-        "a function": _player([Changing(built).over(rounds)], world, trials, rounds),
+        "a list": _player([TimeVarying(days)], world, trials, rounds),
+        "a function": _player([TimeVarying(built).over(rounds)], world, trials, rounds),
     }
 
 

@@ -25,7 +25,7 @@ from multiplay import (
     Bernoulli,
     BootstrapCTS,
     Budget,
-    Changing,
+    Changes,
     Contextual,
     Environment,
     FeatureCTS,
@@ -35,6 +35,7 @@ from multiplay import (
     Policy,
     Stochastic,
     Streams,
+    TimeVarying,
     Uniform,
     simulate,
 )
@@ -42,16 +43,16 @@ from multiplay.beliefs.features import FeatureModel, Reports
 from multiplay.types import FloatArray
 
 SEED, POLICY = 2030, 1
-FEATURES, FOLLOW = "FeatureCTS()", "FeatureCTS(change='follow')"
+FEATURES, FOLLOW = "FeatureCTS()", "FeatureCTS(memory=Changes())"
 BLIND: dict[str, Policy] = {
     "GenCTS()": GenCTS(),
     "BootstrapCTS()": BootstrapCTS(),
-    "BootstrapCTS(change='follow')": BootstrapCTS(change="follow"),
+    "BootstrapCTS(memory=Changes())": BootstrapCTS(memory=Changes()),
     "without features": WithoutFeatures(),
 }
 COMPARED: dict[str, Policy] = {
     FEATURES: FeatureCTS(),
-    FOLLOW: FeatureCTS(change="follow"),
+    FOLLOW: FeatureCTS(memory=Changes()),
     **BLIND,
 }
 WORSE = 1.15  # times the regret of the best policy without features
@@ -170,7 +171,7 @@ def new_lanes(policy: str, trials: int) -> tuple[FloatArray, float]:
     """Return the daily regret of a policy, and what a day costs without the new lanes."""
     caps = np.full(OLD + NEW, 2)
     before = Budget(UNITS, np.where(np.arange(OLD + NEW) < OLD, caps, 0))
-    sets = Changing([before] * OPENED + [Budget(UNITS, caps)] * (DAYS - OPENED))
+    sets = TimeVarying([before] * OPENED + [Budget(UNITS, caps)] * (DAYS - OPENED))
     rows = [np.random.default_rng((SEED, 8, k)).normal(size=5 + OLD + NEW) for k in range(trials)]
     drawn, half = np.array(rows), 0.12 / 2**0.5
     theta = half * drawn[:, None, :5] / np.linalg.norm(drawn[:, None, :5], axis=2, keepdims=True)

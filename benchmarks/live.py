@@ -45,7 +45,7 @@ def _ask_and_tell(policy: Policy, size: Size, new_days: bool) -> Callable[[], ob
     most = int(max(day.n.max() for day in days))
     units = 250 * np.random.default_rng(0).random((100, days[0].d, most))
     tables = cycle(units.tolist())
-    learner = Learner(days[0], policy, losses=(0, 250), changing=True)
+    learner = Learner(days[0], policy, loss_range=(0, 250), varying_set=True)
 
     def once() -> None:
         play = learner.ask(Transport(*next(sides)) if new_days else None)

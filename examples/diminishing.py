@@ -1,6 +1,6 @@
 """Diminishing returns: the k-th unit of an arm has a mean of its own, which grows with k.
 
-Compares units="ordered" with one mean for each arm and with a copy of the arm for each unit
+Compares unit_means="ordered" with one mean for each arm and with a copy of the arm for each unit
 (Duplicated), on two sets and three kinds of means by unit. Prints the final regret of each with
 its standard error, as a share of that of Duplicated, and the same share after a quarter of the
 rounds. Draws diminishing.png: the curves of the first two problems.
@@ -16,8 +16,8 @@ import multiplay as mp
 from multiplay.types import FloatArray
 
 POLICIES = {
-    "BootstrapCTS(units='ordered')": mp.BootstrapCTS(units="ordered"),
-    "GenCTS(units='ordered')": mp.GenCTS(units="ordered"),
+    "BootstrapCTS(unit_means='ordered')": mp.BootstrapCTS(unit_means="ordered"),
+    "GenCTS(unit_means='ordered')": mp.GenCTS(unit_means="ordered"),
     "Duplicated(GenCTS)": mp.Duplicated(mp.GenCTS()),
     "GenCTS": mp.GenCTS(),
 }

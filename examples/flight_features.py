@@ -34,10 +34,10 @@ class WithoutFeatures(mp.FeatureCTS):
 POLICIES: dict[str, mp.Policy] = {
     "GenCTS": mp.GenCTS(),
     "GenAdaINF": mp.GenAdaINF(),
-    "BootstrapCTS, follow": mp.BootstrapCTS(change="follow"),
+    "BootstrapCTS, follow": mp.BootstrapCTS(memory=mp.Changes()),
     "FeatureCTS without features": WithoutFeatures(),
     "FeatureCTS": mp.FeatureCTS(),
-    "FeatureCTS, follow": mp.FeatureCTS(change="follow"),
+    "FeatureCTS, follow": mp.FeatureCTS(memory=mp.Changes()),
     "FeatureCTS, discount .99": mp.FeatureCTS(discount=0.99),
     "FeatureCTS, optimism 2": mp.FeatureCTS(optimism=2.0),
 }

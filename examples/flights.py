@@ -280,7 +280,7 @@ def main() -> None:
     sizes = [int(today.supply.sum()) for today in true.days]
     print(f"\ntrue seats: {min(sizes)} to {max(sizes)} travellers, {np.mean(sizes):.1f} on average")
     changing = mp.simulate(
-        mp.Changing(true.days),
+        mp.TimeVarying(true.days),
         true.flights,
         {**CHANGING, "Hindsight": true.hindsight},
         horizon=options.horizon,

@@ -140,7 +140,7 @@ def promised(most: int, budget: float, wins: BoolArray, seed: int) -> FloatArray
         mp.AtMost(budget, dict(zip(NAMES, use, strict=True)), plays=horizon, name=f"resource {k}")
         for k, use in enumerate(USE.tolist())
     ]
-    learner = mp.Learner(actions, mp.GenCTS(), rewards=(0, 1), promises=kept, seed=seed)
+    learner = mp.Learner(actions, mp.GenCTS(), loss_range=(0, 1), promises=kept, seed=seed)
     rewards = []
     for k, won in enumerate(wins):
         play = learner.ask(ahead=[actions] * (horizon - k - 1))

@@ -33,10 +33,10 @@ EVENTS = {
     OPENING: "warehouse\nReims opens",
     TOLL: "toll on\nLyon->south",
 }
-FOLLOW, IGNORE = 'BootstrapCTS(change="follow")', 'BootstrapCTS(change="ignore")'
+FOLLOW, IGNORE = "BootstrapCTS(memory=Changes())", "BootstrapCTS()"
 POLICIES = {
-    FOLLOW: mp.BootstrapCTS(change="follow"),
-    IGNORE: mp.BootstrapCTS(change="ignore"),
+    FOLLOW: mp.BootstrapCTS(memory=mp.Changes()),
+    IGNORE: mp.BootstrapCTS(),
     "BootstrapCTS(discount=0.97)": mp.BootstrapCTS(discount=0.97),
     "GenCTS()": mp.GenCTS(),
     "GenLBINFV()": mp.GenLBINFV(),
@@ -81,7 +81,7 @@ def in_proportion(today: mp.Transport) -> FloatArray:
 def live(policy: mp.Policy, seed: int) -> FloatArray:
     """Simulate two months; return the mean cost of a truck for the plan of each day."""
     rng = np.random.default_rng([7, seed])
-    learner = mp.Learner(day(1), policy, seed, losses=(0, 250), changing=True)
+    learner = mp.Learner(day(1), policy, seed=seed, loss_range=(0, 250), varying_set=True)
     paid = []
     for t in range(1, DAYS + 1):
         today, morning = day(t), START + timedelta(days=t - 1)

@@ -45,7 +45,7 @@ def problems(trials: int) -> dict[str, tuple[mp.ActionSet, mp.Environment]]:
         ),
         "2 routes, losses near 1/2": (mp.Explicit(routes), mp.Stochastic(mp.Bernoulli(high))),
         "2 routes, low losses": (mp.Explicit(routes), mp.Stochastic(mp.Bernoulli(low))),
-        "lanes come and go": (mp.Changing(lanes), mp.Stochastic(mp.Bernoulli(costs))),
+        "lanes come and go": (mp.TimeVarying(lanes), mp.Stochastic(mp.Bernoulli(costs))),
     }
 
 

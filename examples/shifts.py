@@ -71,7 +71,10 @@ def errors(trials: int) -> FloatArray:
 
 def learn(actions: mp.Model, mean: FloatArray, days: int, seed: int) -> FloatArray:
     """Return the expected cost of the plan of each day, wages and helpers included."""
-    learner, rng = mp.Learner(actions, losses=(0, LARGEST), seed=seed), np.random.default_rng(seed)
+    learner, rng = (
+        mp.Learner(actions, loss_range=(0, LARGEST), seed=seed),
+        np.random.default_rng(seed),
+    )
     costs = []
     for _ in range(days):
         play = learner.ask()

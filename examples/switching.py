@@ -56,7 +56,7 @@ def run(trials: int, days: int) -> list[dict[str, tuple[FloatArray, IntArray]]]:
     means = np.random.default_rng(SEED).uniform(0.2, 0.5, (trials, PLANS.d))
     free, found = mp.BootstrapCTS(), []
     for change in CHANGES:
-        calm = mp.SwitchingCost(free, change / RANGE)
+        calm = mp.Constrained(free, [mp.SwitchingCost(change / RANGE)])
         found.append(
             {
                 "switching cost": year(calm, means, days, change),

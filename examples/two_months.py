@@ -67,7 +67,9 @@ def two_months(rng: np.random.Generator) -> tuple[FloatArray, list[Day]]:
 
 def play(policy: mp.Policy, means: FloatArray, days: list[Day], seed: int, ahead: bool) -> float:
     """Return the regret of two months; ``ahead``: all lanes are known from the first day."""
-    learner = mp.Learner(days[0].plans(ahead), policy, seed, losses=RANGE, changing=True)
+    learner = mp.Learner(
+        days[0].plans(ahead), policy, seed=seed, loss_range=RANGE, varying_set=True
+    )
     regret = 0.0
     for number, day in enumerate(days, start=1):
         today = day.plans(ahead or number >= OPENS)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from owners import owners, place
 from postgres import postgresql
 
-__all__ = ["postgresql"]  # a fixture: the server is started by the first test that uses it
+__all__ = ["owners", "place", "postgresql"]  # fixtures: servers start with the first test
 
 # Profiles of `make test`, `make slow` and `make soak`, chosen by --hypothesis-profile. Kernels
 # compile on their first call, so a single example may take seconds, also while it is drawn. The
@@ -31,12 +32,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Helpers that fork, send signals or set limits. Windows has none of these, so tests that use them
 # are left out there.
-OF_POSIX = r"^(?:from|import) (?:commands|fcntl|processes|resource|serving|study_workers)\b"
+OF_POSIX = "commands|fcntl|golden|owners|processes|resource|serving|study_workers"
 if os.name != "posix":
     collect_ignore = [
         str(file)
         for file in Path(__file__).parent.rglob("test_*.py")
-        if re.search(OF_POSIX, file.read_text("utf-8"), re.MULTILINE)
+        if re.search(rf"^(?:from|import) (?:{OF_POSIX})\b", file.read_text("utf-8"), re.MULTILINE)
     ]
 
 LEFT_TO_CHECK = {"integration", "statistical"}  # folders

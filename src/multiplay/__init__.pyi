@@ -13,22 +13,25 @@ from multiplay.hull import Regulariser as Regulariser
 from multiplay.learner import (
     Allowance as Allowance,
     Estimate as Estimate,
-    Learner as Learner,
     PendingPlay as PendingPlay,
     Plan as Plan,
     PromiseReport as PromiseReport,
     Receipt as Receipt,
     Remaining as Remaining,
+    Reports as Reports,
     TableCheck as TableCheck,
     TableProblem as TableProblem,
     Why as Why,
     Words as Words,
 )
 from multiplay.policies import *
-from multiplay.promises import (
+from multiplay.constraints import (
     AtLeast as AtLeast,
     AtMost as AtMost,
+    Baseline as Baseline,
+    Constraint as Constraint,
     Promise as Promise,
+    SwitchingCost as SwitchingCost,
 )
 from multiplay.random import (
     Rng as Rng,
@@ -42,9 +45,10 @@ from multiplay.results import (
     Result as Result,
     load as load,
 )
-from multiplay.savings import Saved as Saved
+from multiplay.savings import Savings as Savings
 from multiplay.simulation.simulate import simulate as simulate
 from multiplay.studies import (
+    Learner as Learner,
     Study as Study,
     Verified as Verified,
 )

@@ -172,3 +172,16 @@ class Feedback:
         else:
             kernels.count_heads(units, self.first, self.seen, rng.random(units.shape), heads)
         return heads
+
+
+def arm_totals(feedback: Feedback, state: FloatArray) -> FloatArray:
+    """Return the total of each arm, for an array of the state with trials and arms.
+
+    Kernels do not check the bounds of arrays: feedback with only the total of the round, or with
+    other trials or arms, is refused here.
+    """
+    total = feedback.total
+    if not state.shape == total.shape == feedback.seen.shape == feedback.count.shape:
+        mean = feedback.mean  # raises where only the total of the round is known
+        raise ValueError(f"feedback of shape {mean.shape} for a state of shape {state.shape}")
+    return total

@@ -17,7 +17,7 @@ from multiplay._support.checks import (
     positive_integer,
     shortened,
 )
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, TimeVarying
 from multiplay.environments import Environment, World
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
@@ -78,7 +78,7 @@ class PlanEnv(gymnasium.Env[Observed, NDArray[Any]]):
     ) -> None:
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
         check_instance("environment", environment, Environment, "Stochastic(Bernoulli(means))")
-        if isinstance(actions, Changing):
+        if isinstance(actions, TimeVarying):
             got, hint = repr(actions), "Use one of its sets."
             raise InvalidInput("actions", "a set that stays the same", got, hint)
         if acts_by not in ACTS:

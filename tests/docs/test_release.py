@@ -25,6 +25,9 @@ FORGE = ROOT / ".github"
 # plays of one version bit for bit, and docs/upgrading.md says which versions read which stores.
 RECORDED = {
     "0.10.0.dev0": "7b8db214abd7",
+    "0.10.0.dev1": "dc028e2fc076",
+    "0.10.0.dev2": "5e9eb960acbe",
+    "0.10.0.dev3": "f1fbb1a4545b",
 }
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 SCHEMAS = {
@@ -91,7 +94,7 @@ def digest_of_kernels_and_stores() -> str:
 
 def formats() -> tuple[int, int, int]:
     """Return the versions of tables, entries and saved learners."""
-    return schema.VERSION, entry_codec.FORMAT, snapshot.FORMAT
+    return schema.VERSION, entry_codec.FORMAT, snapshot.FILE_FORMAT
 
 
 def test_the_table_of_stores_ends_with_the_formats_of_this_version() -> None:

@@ -81,7 +81,7 @@ def whole(tmp_path: Path) -> Path:
         ask_and_tell(study, 5)
         study.ask(key="waits")
         study.export(folder / "study.jsonl")
-    learner = mp.Learner(plans(), mp.GenCTS(), losses=(0, 250), seed=1)
+    learner = mp.Learner(plans(), mp.GenCTS(), loss_range=(0, 250), seed=1)
     for _ in range(3):
         play = learner.ask()
         learner.tell(play.id, euros(play))
@@ -98,7 +98,7 @@ def use_database(path: Path) -> None:
 
 def use_journal(path: Path) -> None:
     store = f"memory://{path}"
-    if mp.Study.list(store=store):
+    if mp.Study.names(store=store):
         mp.Study.delete("lanes", store=store)
     mp.Study.import_journal("lanes", path, store=store).ask()
 
@@ -293,7 +293,7 @@ def test_names_of_studies_are_no_paths(name: str, whole: Path, tmp_path: Path) -
         study.export(folder / "c.jsonl")
     names = {path.name.partition("-")[0] for path in {*tmp_path.rglob("*")} - before}
     assert names == {"a.db", "b.db", "c.jsonl"}
-    assert mp.Study.list(store=folder / "b.db") == [name]
+    assert mp.Study.names(store=folder / "b.db") == [name]
 
 
 def test_a_very_old_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,22 +67,22 @@ class Service:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     store = tmp_path_factory.mktemp("service") / "plans.db"
-    study = new_study(mp.storage.store_at(store), outside="clip")
+    study = new_study(mp.storage.store_at(store), reports=mp.Reports(outside="clip"))
     with study.together():
         ask_and_tell(study, 41)
     study.ask(key="2026-11-15")
-    study.compare = mp.PriceList(dict.fromkeys(study.actions.names, 60.0))
+    study.versus = mp.PriceList(dict.fromkeys(study.actions.names, 60.0))
     new_study(mp.storage.store_at(store), "empty")
     limited = new_study(mp.storage.store_at(store), "limited", baseline=mp.InProportion())
     ask_and_tell(limited, 3)
     limited.ask()
-    words = {"currency": "EUR", "unit": "truck", "losses": (0, 2000)}
-    new_study(mp.storage.store_at(store), "german", **words)
+    german: Any = {"words": mp.Words("EUR", "truck"), "loss_range": (0, 2000)}
+    new_study(mp.storage.store_at(store), "german", **german)
     typing = new_study(mp.storage.store_at(store), "typing")
     for _ in range(3):
         typing.ask()
     sack = mp.Knapsack([3, 1, 0.5], 7, names=["tent", "rope", "a lamp with a very long name"])
-    mp.Study.create("bag", sack, mp.GenCTS(), rewards=(0, 9), store=store).ask()
+    mp.Study.create("bag", sack, mp.GenCTS(), loss_range=(0, 9), store=store).ask()
     featured = featured_study(mp.storage.store_at(store), "featured")
     with featured.together():
         ask_with_features(featured, 12)
@@ -387,7 +387,7 @@ def test_a_study_from_a_file_to_its_deletion_by_keyboard(
     page.keyboard.type("trial")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("The study was deleted.")
-    assert {"roads", "trial"} & {*mp.Study.list(store=service.store)} == {"roads"}
+    assert {"roads", "trial"} & {*mp.Study.names(store=service.store)} == {"roads"}
 
 
 def test_a_button_shows_that_something_is_under_way(watched: Watched, service: Service) -> None:

@@ -32,7 +32,7 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str, can: str = "manage
     """
     store = tmp_path / "studies.db"
     plans = mp.Transport([2, 1], [1, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    with mp.Study.create("lanes", plans, mp.GenCTS(), losses=(0, 250), store=store) as study:
+    with mp.Study.create("lanes", plans, mp.GenCTS(), loss_range=(0, 250), store=store) as study:
         for _ in range(3):
             study.ask()
         study.tell(1, {arm: [120.0] * units for arm, units in study.pending()[0].plan.items()})
@@ -50,7 +50,7 @@ def fuzzed(tmp_path: Path, configuration: str, *options: str, can: str = "manage
         said = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert (
         mp.Study.open("lanes", store=store).verify().ok
-        if "lanes" in mp.Study.list(store=store)
+        if "lanes" in mp.Study.names(store=store)
         else True
     )
     assert said.returncode == 0, said.stdout[-6000:] + said.stderr[-2000:]
@@ -87,12 +87,12 @@ from made import AuthenticatedClient
 from made.api.plays import ask, cancel, expire, tell
 from made.api.queries import list_arms, list_pending, list_plays
 from made.api.studies import create_study, delete_study, get_study, list_studies
-from made.models import Ask, End, Expire, NewStudy, Tell
+from made.models import Ask, Cancel, Expire, NewStudy, Tell
 
 url, key = sys.argv[1:]
 client = AuthenticatedClient(base_url=url, token=key, raise_on_unexpected_status=True)
 transport = {"type": "Budget", "total": 2, "caps": [2, 2], "names": ["Lyon", "Lille"]}
-body = NewStudy.from_dict({"name": "made", "actions": transport, "losses": [0, 9]})
+body = NewStudy.from_dict({"name": "made", "actions": transport, "loss_range": [0, 9]})
 made = create_study.sync(client=client, body=body, idempotency_key="create")
 assert (made.name, made.arms) == ("made", ["Lyon", "Lille"]), made
 play = ask.sync("made", client=client, body=Ask(key="Monday"), idempotency_key="one")
@@ -103,7 +103,7 @@ told = tell.sync("made", play.id, client=client, body=Tell.from_dict({"losses": 
 assert (told.seen, told.final) == (2, True), told
 second = ask.sync("made", client=client, body=Ask())
 assert [one.id for one in list_pending.sync("made", client=client).items] == [second.id]
-assert cancel.sync_detailed("made", second.id, client=client, body=End()).status_code == 204
+assert cancel.sync_detailed("made", second.id, client=client, body=Cancel()).status_code == 204
 assert expire.sync("made", client=client, body=Expire(older_than=0)).plays == []
 rows = list_plays.sync("made", client=client, limit=1)
 assert (rows.items[0].id, rows.items[0].status) == (1, "told"), rows
@@ -139,7 +139,7 @@ def test_a_generated_client_can_be_used(tmp_path: Path) -> None:
     programs = generator(tmp_path)
     store = tmp_path / "studies.db"
     plans = mp.Transport([2, 1], [1, 2])
-    mp.Study.create("lanes", plans, mp.GenCTS(), losses=(0, 250), store=store).disconnect()
+    mp.Study.create("lanes", plans, mp.GenCTS(), loss_range=(0, 250), store=store).disconnect()
     key = keys.create(store, "manage").token
     with Served(store, tmp_path / "log") as service:
         where = ["--url", f"{service.url}/openapi.json", "--meta", "none"]

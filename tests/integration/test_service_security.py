@@ -34,12 +34,12 @@ from multiplay.storage import Head, Store, store_at
 TRANSPORT = {"type": "Transport", "supply": [2, 1], "demand": [1, 2]}
 READS = ["", "/pending", "/plays", "/plays/1", "/arms", "/drift", "/entries"]
 PLAYS = ["/ask", "/plays/1/tell", "/plays/1/close", "/plays/1/cancel", "/expire", "/learn"]
-PLAYS += ["/learn-table", "/forget", "/keep"]
+PLAYS += ["/learn-table", "/forget", "/unforget"]
 BODIES: dict[str, Any] = {
     "/plays/1/tell": {"losses": {}},
     "/expire": {"older_than": 1e9},
     "/forget": {"before": 1},
-    "/keep": {"since": 0},
+    "/unforget": {"since": 0},
     "/learn": {"plan": {}, "losses": {}},
     "/learn-table": {"arm": [], "round": [], "loss": []},
 }
@@ -220,15 +220,16 @@ CONTENTS: dict[str, Any] = {
     "correct": {"losses": {}},
     "expire": {"older_than": 1e9},
     "forget": {"before": 1},
-    "keep": {"since": 0},
+    "unforget": {"since": 0},
     "learn": {"plan": {}, "losses": {}},
     "learn_table": {"arm": [], "round": [], "loss": []},
     "check_table": {"arm": [], "round": [], "loss": []},
-    "describe": {"features": {}},
+    "set_arm_features": {"features": {}},
     "set_words": {"arm": "road"},
-    "set_compare": {"rule": None},
+    "set_versus": {"rule": None},
     "promise": {"promise": {"type": "AtMost", "limit": 9, "of": {}, "plays": 3}},
     "release": {"name": "CO2"},
+    "note": {"text": "Strike in Lyon."},
     "expect": {"plan": {}},
     "rename_study": {"name": "new"},
     "copy_study": {"name": "new"},
@@ -281,7 +282,7 @@ class Renamed:
     def heads(self) -> dict[str, Head]:
         """Return the last entry of each study."""
         found = {}
-        for name in mp.Study.list(store=self.store):
+        for name in mp.Study.names(store=self.store):
             with mp.Study.open(name, store=self.store) as study:
                 found[name] = study.head
         return found
@@ -540,7 +541,7 @@ def test_sets_that_cost_too_much_are_refused(world: World, attack: str) -> None:
         assert answer.status_code == 422, answer.text
         assert answer.json()["argument"].startswith("actions")
         assert len(answer.content) < 5_000, "an answer is not as long as the question"
-    assert "attack" not in mp.Study.list(store=world.store)
+    assert "attack" not in mp.Study.names(store=world.store)
 
 
 BODIES_AS_TEXT = {
@@ -617,7 +618,7 @@ def test_names_are_nothing_but_names(world: World, name: str) -> None:
         study.ask(key=name)
         assert study.pending()[0].key == name
         study.delete(name)
-    assert name not in mp.Study.list(store=world.store)
+    assert name not in mp.Study.names(store=world.store)
 
 
 @pytest.mark.parametrize("name", ["a\r\nSet-Cookie: x=1", "a\0b", "\x1b[2J", "", "n" * 300])

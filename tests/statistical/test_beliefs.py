@@ -78,19 +78,25 @@ def test_posteriors_hold_the_mean_after_any_play(name: str) -> None:
         assert stats.binomtest(int(inside.sum()), trials, level).pvalue > FAILS
 
 
+def interval_of(state: Arrays, level: float) -> tuple[FloatArray, FloatArray]:
+    found = GaussianCTS().interval(state, level)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("name", LAWS)
 def test_the_normal_posterior_holds_the_mean(name: str) -> None:
     trials = 3000
     means, state = play(GaussianCTS(), name, trials, rounds=40)
     one = np.arange(trials), np.arange(trials) % means.shape[1]
     for level in (0.9, 0.95):
-        low, high = GaussianCTS().interval(state, level)
+        low, high = interval_of(state, level)
         assert holds_often_enough(((low <= means) & (means <= high))[one], level)
 
 
 def test_little_is_known_of_arms_that_were_seldom_seen() -> None:
     plans = Transport([1, 4, 5], [4, 6])
-    low, high = GaussianCTS().interval(GaussianCTS().start(plans, None, 2), 0.95)
+    low, high = interval_of(GaussianCTS().start(plans, None, 2), 0.95)
     assert low.shape == (2, 6)
     assert (low == 0).all()
     assert (high == 1).all()
@@ -132,7 +138,7 @@ def test_what_a_plan_should_cost_is_in_its_interval(policy: Policy, by_total: bo
     plans, inside = Transport([1, 4, 5], [4, 6]), []
     for seed in range(150):
         rng = np.random.default_rng([seed, 5])
-        means, learner = rng.random(plans.d), Learner(plans, policy, seed, losses=(0, 250))
+        means, learner = rng.random(plans.d), Learner(plans, policy, seed=seed, loss_range=(0, 250))
         for _ in range(20):
             play = learner.ask()
             euros = [250.0 * (rng.random(a) < m) for a, m in zip(play.action, means, strict=True)]

@@ -131,7 +131,9 @@ def test_an_arm_is_silent_for_100_rounds(policy: mp.Policy, start: int) -> None:
 def test_an_arm_does_not_look_cheap_because_it_is_silent() -> None:
     """Nothing is ever heard of the worse arm; it is known from history to be worse."""
     for policy in (mp.Hybrid(), mp.FPLIX(), mp.GenLBINFV()):
-        learner = mp.Learner(mp.Budget(4, caps=[4, 4]), policy, missing="ignore")
+        learner = mp.Learner(
+            mp.Budget(4, caps=[4, 4]), policy, reports=mp.Reports(missing="ignore")
+        )
         learner.learn_table({"round": [1] * 20, "arm": ["arm 2"] * 20, "loss": [0.9] * 20})
         played = []
         for _ in range(300):

@@ -43,7 +43,7 @@ Give text or a pathlib.Path.
         os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except (OSError, ValueError) as error:  # too long, say, or not allowed to look
+    except (OSError, ValueError) as error:  # too long, for example, or not allowed to look
         reason = error.strerror if isinstance(error, OSError) else error
         got = f"{name[:60]!r} ({reason})"
         raise InvalidInput(argument, expected, got, "Choose another name.") from None

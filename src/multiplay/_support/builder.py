@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from multiplay._support.renamed import RENAMED
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 
@@ -65,7 +66,7 @@ class Builder:
         kind = self.find(f"{where}.type", plain["type"])
         if wanted is not object and not (isinstance(kind, type) and issubclass(kind, wanted)):
             raise wrong_class(where, plain["type"], wanted)
-        check_keys(where, plain, *self._arguments(kind))
+        check_keys(where, plain, *self._arguments(kind), f"{kind.__name__}()")
         settings = {
             key: self.build(f"{where}.{key}", value)
             for key, value in plain.items()
@@ -90,7 +91,7 @@ class Builder:
         """Return a class by its name."""
         if isinstance(name, str) and name in self.classes:
             return self.classes[name]
-        raise unknown(where, name, self.classes)
+        raise unknown(where, name, self.classes, "multiplay")
 
 
 def wrong_class(where: str, name: str, wanted: type) -> InvalidInput:
@@ -99,22 +100,29 @@ def wrong_class(where: str, name: str, wanted: type) -> InvalidInput:
     return InvalidInput(f"{where}.type", f"a subclass of {wanted.__name__}", name, hint)
 
 
-def check_keys(where: str, table: Any, allowed: Iterable[str], needed: Iterable[str]) -> None:
-    """Raise ``InvalidInput`` unless a table has all required keys, and no unknown keys."""
+def check_keys(
+    where: str, table: Any, allowed: Iterable[str], needed: Iterable[str], owner: str = ""
+) -> None:
+    """Raise ``InvalidInput`` unless a table has all required keys, and no unknown keys.
+
+    ``owner`` is what has old names, see ``RENAMED``.
+    """
     prefix = f"{where}." if where else ""
     if not isinstance(table, dict):
         raise InvalidInput(where, "a table", repr(table), "Write { key = value, ... }.")
     for key in table:
         if key not in allowed:
-            raise unknown(f"{prefix}{key}", key, allowed)
+            raise unknown(f"{prefix}{key}", key, allowed, owner)
     for key in needed:
         if key not in table:
             raise InvalidInput(f"{prefix}{key}", "a value", "none", "Add it: it has no default.")
 
 
-def unknown(where: str, name: Any, allowed: Iterable[str]) -> InvalidInput:
-    """Return the error of a name that is not allowed, with a suggestion."""
+def unknown(where: str, name: Any, allowed: Iterable[str], owner: str = "") -> InvalidInput:
+    """Return the error of a name that is not allowed, with a suggestion, or the new name."""
     hint = suggestion(name, allowed).strip() or "Check the spelling."
+    if isinstance(name, str):
+        hint = RENAMED.get(owner, {}).get(name, hint)
     return InvalidInput(where, f"one of {', '.join(allowed)}", repr(name), hint)
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from multiplay._support.hints import Hint, Term
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
 
@@ -178,7 +179,8 @@ def check_instance(argument: str, value: object, kind: type, example: str) -> No
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         expected = f"{article} {kind.__name__}"
-        raise InvalidInput(argument, expected, repr(value), f"Give {example}, for example.")
+        hint = Hint("Give {}, for example.", Term(example, kind.__name__))
+        raise InvalidInput(argument, expected, repr(value), hint)
 
 
 def shortened(text: str, most: int = 60) -> str:

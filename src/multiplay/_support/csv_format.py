@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from multiplay._support.checks import shortened
+from multiplay._support.hints import Hint, Term
 from multiplay.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -192,7 +193,12 @@ def _decimal(cells: list[str], separator: str) -> str:
         return "."
     if points and not all(GROUPS_OF_POINTS.fullmatch(cell) for cell in commas):
         got = f"{commas[0]} and {points[0]}"
-        raise InvalidInput("decimal", "numbers with one decimal mark", got, "State decimal.")
+        raise InvalidInput(
+            "decimal",
+            "numbers with one decimal mark",
+            got,
+            Hint("State {}.", Term("decimal", "decimal")),
+        )
     if separator != ";" and all(AMBIGUOUS.fullmatch(cell) for cell in commas):
         raise _ambiguous(commas[0])
     return ","
@@ -204,5 +210,5 @@ def _bare(text: str) -> str:
 
 
 def _ambiguous(got: str) -> InvalidInput:
-    hint = "State decimal: ',' or '.'."
+    hint = Hint("State {}.", Term("decimal: ',' or '.'", "decimal"))
     return InvalidInput("decimal", "a decimal mark that can be recognised", got, hint)

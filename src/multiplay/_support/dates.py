@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from multiplay._support.hints import Hint, Option
 from multiplay.errors import InvalidInput
 
 CLOCK = r"(?:[T ,]\s*(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*([AP]M)?)?"
@@ -23,6 +24,11 @@ YEAR_LAST = re.compile(
 DAY = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}")  # a date alone
 RECENT = 256  # texts whose days are remembered: a verb reads its key several times
 CENTURY = 2000  # of years with two digits
+ORDER_HINT = Hint(
+    "Write dates as 2026-12-31, or state {} or {}.",
+    Option("day_first", "True"),
+    Option("day_first", "False"),
+)
 
 
 def date_seconds(
@@ -51,15 +57,15 @@ def _is_day_first(argument: str, texts: Iterable[str]) -> bool:
     pairs = [(int(match[1]), int(match[3] or match[5])) for _, match in found]
     days = [k for k, (one, other) in enumerate(pairs) if one > 12 >= other]
     months = [k for k, (one, other) in enumerate(pairs) if other > 12 >= one]
-    hint = "Write dates as 2026-12-31, or state day_first=True or day_first=False."
     if days and months:
         got = f"{found[days[0]][0]!r} and {found[months[0]][0]!r}"
-        raise InvalidInput(argument, "dates in one format", got, hint)
+        raise InvalidInput(argument, "dates in one format", got, ORDER_HINT)
     by_dots = all(match[2] in (".", None) for _, match in found)
     if days or months or by_dots or all(one == other for one, other in pairs):
         return not months
     got = next(text for text, match in found if match[2] not in (".", None))
-    raise InvalidInput(argument, "dates that show which number is the month", repr(got), hint)
+    expected = "dates that show which number is the month"
+    raise InvalidInput(argument, expected, repr(got), ORDER_HINT)
 
 
 def _seconds(value: Any, day_first: bool) -> float | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from multiplay._support import deadline
 from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in, rows_of
+from multiplay._support.hints import Hint, Part
 from multiplay._support.sheets import OWN_FILES, TableLimits, sheet_text
 from multiplay.errors import InvalidInput
 from multiplay.types import IntArray
@@ -195,7 +196,7 @@ def with_all_digits(file: Any, as_text: Iterable[int], **options: Any) -> pd.Dat
     return found
 
 
-def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> pd.Series[Any]:
+def column(frame: pd.DataFrame, name: str, example: Part, gaps: bool = False) -> pd.Series[Any]:
     """Return the one column of that name; no value may be missing, unless ``gaps`` is True."""
     columns = list(frame.columns)
     if columns.count(name) != 1:
@@ -203,7 +204,7 @@ def column(frame: pd.DataFrame, name: str, example: str, gaps: bool = False) -> 
             "table",
             f"one column {name!r}",
             ", ".join(map(repr, columns)) or "no columns",
-            f"Name the columns, as in {example}.",
+            Hint("Name the columns, as in {}.", example),
         )
     values = frame[name]
     if len(values) == 0:

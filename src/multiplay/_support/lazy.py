@@ -17,6 +17,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     names = sorted(modules)
 
     def find(name: str) -> Any:
+        from multiplay._support.renamed import RENAMED
         from multiplay._support.suggestions import suggest_arguments, suggestion
 
         if name == "__all__":
@@ -30,6 +31,10 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         else:
             near = "" if name.startswith("_") else suggestion(name, names)
             message = f"module {package!r} has no attribute {name!r}."
+            if hint := RENAMED["multiplay"].get(name):
+                near = f" {hint}"
+                if _is_imported():  # an AttributeError would lose its message
+                    raise ImportError(message + near, name=name)
             raise AttributeError(f"{message}{near}" if near else message.removesuffix("."))
         setattr(sys.modules[package], name, found)
         return found
@@ -38,6 +43,17 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return sorted({*vars(sys.modules[package]), *names})
 
     return find, listed
+
+
+def _is_imported() -> bool:
+    """Return whether the name is read by a statement ``from package import name``."""
+    from inspect import currentframe  # errors are rare
+    from opcode import opmap
+
+    frame = currentframe()
+    for _ in range(2):  # of this function, and of __getattr__
+        frame = frame.f_back if frame is not None else None
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def _declared(package: str, file: str) -> dict[str, str]:

@@ -28,6 +28,14 @@ WITHOUT_ARRAYS: dict[str, Any] = {  # builders of containers without arrays
     "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
 }
 ADDED = {"Transport": ("surplus", "slack")}  # a setting, and the older one that included it
+FORMER = {"Changing": "TimeVarying"}  # classes by their names in older versions
+MEMORIES = {"follow": {"type": "Changes"}, "ignore": None}  # of the setting "change"
+RENAMED_SETTINGS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {  # names, and values, of 0.9
+    "GenCTS": {"units": ("unit_means", {})},
+    "BootstrapCTS": {"change": ("memory", MEMORIES), "units": ("unit_means", {})},
+    "FeatureCTS": {"change": ("memory", MEMORIES)},
+}
+NO_VALUES: dict[str, Any] = {}
 LARGE = 100_000  # numbers; a larger array is recorded by its shape and digest
 
 
@@ -143,7 +151,7 @@ def _is_flat(header: Any) -> bool:
 
 
 def completed(header: Any) -> Any:
-    """Return packed data with the settings that an older version did not have, as it meant them.
+    """Return packed data of any version as this one writes them: with all settings and new names.
 
     All settings are packed, so one that is missing is newer than the data. ``slack`` of a transport
     set once allowed more than the demand, which is ``surplus`` now.
@@ -154,6 +162,13 @@ def completed(header: Any) -> Any:
     {'type': 'Transport', 'slack': True, 'surplus': True}
     >>> completed({"type": "Transport", "slack": True, "surplus": False})["surplus"]
     False
+    >>> completed({"type": "Changing", "sets": []})
+    {'type': 'TimeVarying', 'sets': []}
+    >>> completed({"type": "BootstrapCTS", "change": "follow", "units": None})
+    {'type': 'BootstrapCTS', 'memory': {'type': 'Changes'}, 'unit_means': None}
+    >>> old = {"type": "SwitchingCost", "policy": {"type": "GenCTS"}, "change": 0.1}
+    >>> completed(old)["constraints"]
+    [{'type': 'SwitchingCost', 'cost': 0.1}]
     """
     if _is_flat(header):
         return header
@@ -161,18 +176,43 @@ def completed(header: Any) -> Any:
         return [completed(value) for value in header]
     if not isinstance(header, dict):
         return header
-    full = {key: completed(value) for key, value in header.items()}
+    full = _renamed({key: completed(value) for key, value in header.items()})
     new, old = ADDED.get(str(header.get("type")), (None, None))
     if new is not None and new not in full:
         full[new] = full.get(old, False)
-    return full
+    return _constrained(full) if "policy" in full else full
+
+
+def _constrained(full: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy of 0.9 with a constraint of its own as ``Constrained``."""
+    if full.get("type") == "Conservative":
+        names = {"baseline": "rule", "allowance": "allowance", "sure": "sure", "per": "per"}
+        given = {new: full[old] for old, new in names.items() if old in full}
+        one = {"type": "Baseline", "rule": {"type": "InProportion"}} | given
+    elif full.get("type") == "SwitchingCost":
+        one = {"type": "SwitchingCost", "cost": full.get("change", 0.05)}
+    else:
+        return full
+    return {"type": "Constrained", "policy": full["policy"], "constraints": [one]}
+
+
+def _renamed(plain: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the plain data of one object with new names of its class and of its settings."""
+    if "type" not in plain:
+        return plain
+    kind = str(plain["type"])
+    settings, found = RENAMED_SETTINGS.get(kind, {}), {}
+    for key, value in plain.items():
+        name, values = settings.get(key, (key, NO_VALUES))
+        found[name] = values.get(value, value) if isinstance(value, str) else value
+    return found | {"type": FORMER.get(kind, plain["type"])}
 
 
 def comparable(header: Any) -> Any:
     """Return packed data without the settings that are None or False, to compare it.
 
-    A class may get a new argument that is None or False by default: objects that were packed before
-    and after that then compare equal.
+    Tuples are lists there. A class may get a new argument that is None or False by default: objects
+    that were packed before and after that then compare equal.
 
     Examples
     --------
@@ -185,6 +225,8 @@ def comparable(header: Any) -> Any:
         return [comparable(value) for value in header]
     if not isinstance(header, dict):
         return header
+    if header.get("type") == "tuple":
+        return [comparable(value) for value in header["items"]]
     is_object = "type" in header
     return {
         key: comparable(value)

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
+from multiplay._support.renamed import RENAMED, old_name, refuse_old_names
+from multiplay.errors import InvalidInput
+
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
@@ -35,11 +38,11 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Add a suggestion to the ``TypeError`` of a misspelt keyword argument.
+    """Add a suggestion to the ``TypeError`` of a misspelt keyword argument; refuse old names.
 
-    Python does so itself from version 3.13 on.
+    Python suggests names itself from version 3.13 on.
     """
-    if PYTHON_SUGGESTS:
+    if PYTHON_SUGGESTS and _called(function) not in RENAMED:
         return function
 
     @functools.wraps(function)
@@ -49,6 +52,8 @@ def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Argume
         except TypeError as error:
             trace = error.__traceback__
             if trace is not None and trace.tb_next is None:  # raised by this call, not inside it
+                if old := _old_name(function, error):
+                    raise old from None
                 _add_suggestion(function, error)
             raise
 
@@ -56,7 +61,7 @@ def with_suggestions(function: Callable[Arguments, Returned]) -> Callable[Argume
 
 
 def suggest_arguments(kind: type) -> None:
-    """Add suggestions to the constructor of a public class, as ``with_suggestions`` does."""
+    """Add suggestions to the constructor of a public class, and let it refuse old names."""
     if kind.__name__ in EVERY_ROUND:
         return
     package = __name__.partition(".")[0]
@@ -65,9 +70,24 @@ def suggest_arguments(kind: type) -> None:
         ours = base.__module__.partition(".")[0] == package
         if ours and constructor is not None and not hasattr(constructor, "__wrapped__"):
             base.__init__ = with_suggestions(constructor)  # type: ignore[misc]
+        if ours:
+            refuse_old_names(base, with_suggestions)
+
+
+def _called(function: Callable[..., Any]) -> str:
+    """Return what a call is called in the table of old names: a class instead of __init__."""
+    return f"{function.__qualname__.removesuffix('.__init__')}()"
+
+
+def _old_name(function: Callable[..., Any], error: TypeError) -> InvalidInput | None:
+    """Return the error of an old name of an argument; None if the argument has none."""
+    given, call = UNEXPECTED.search(str(error)), _called(function)
+    return given and old_name(call, given[1], f"an argument of {call[:-2].removeprefix('Verbs.')}")
 
 
 def _add_suggestion(function: Callable[..., Any], error: TypeError) -> None:
+    if PYTHON_SUGGESTS:
+        return
     import inspect
 
     message = str(error)

@@ -91,6 +91,9 @@ class Words(NamedTuple):
         return counted(count, self.round)
 
 
+USUAL_WORDS = Words()
+
+
 def given_words(**given: Any) -> dict[str, str]:
     """Return the words that are given and not None, after checking them.
 

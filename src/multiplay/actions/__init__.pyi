@@ -3,7 +3,7 @@
 from multiplay.actions.assignment import Assignment as Assignment
 from multiplay.actions.base import ActionSet as ActionSet, Duplicate as Duplicate
 from multiplay.actions.budget import Budget as Budget
-from multiplay.actions.changing import Changing as Changing
+from multiplay.actions.time_varying import TimeVarying as TimeVarying
 from multiplay.actions.coverage import Coverage as Coverage
 from multiplay.actions.explicit import Explicit as Explicit
 from multiplay.actions.graphs import Matching as Matching, SpanningTree as SpanningTree

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from multiplay._support import deadline
 from multiplay._support.checks import for_each_arm, numbers, shortened, with_last_axis
 from multiplay._support.formatting import Table, left_out
+from multiplay._support.hints import Hint, Option, Term
 from multiplay._support.html import HasPanel, Panel
 from multiplay.actions.coordinates import Listed, Spanning
 from multiplay.actions.costs import Requirement, SetCost
@@ -36,6 +37,7 @@ FLOAT = np.dtype(float)
 MOST_ARMS_SHOWN = 20  # in a notebook
 MOST_ARMS_SOLVED = 1000  # of a set for which a notebook computes m and M
 MOST_CHECKED = 64  # tuples of names that are known to be different
+ORDERED = Option("unit_means", "'ordered'")  # of a policy
 
 
 class ActionSet(HasPanel, ABC):
@@ -380,7 +382,7 @@ class ActionSet(HasPanel, ABC):
     def _listed_by_unit(self, increasing: bool) -> IntArray:
         if not self.affine:
             expected = "a set whose value is a sum over the units, for means by unit"
-            hint = "Use a policy without units='ordered'."
+            hint = Hint("Use a policy without {}.", ORDERED)
             raise InvalidInput("actions", expected, f"{self!r}", hint)
         try:
             return self.all_actions(MOST_LISTED)
@@ -393,7 +395,7 @@ class ActionSet(HasPanel, ABC):
                 if increasing
                 else "means of losses that do not decrease by unit (of rewards: increase)",
                 f"{self!r}",
-                "Use a smaller set, or a policy without units='ordered'.",
+                Hint("Use a smaller set, or a policy without {}.", ORDERED),
             ) from error
 
     def value(self, action: ArrayLike, means: ArrayLike) -> FloatArray:
@@ -734,7 +736,7 @@ def texts(argument: str, names: Any) -> tuple[str, ...]:
     with suppress(TypeError):
         if not isinstance(names, str):  # which is a list of its characters
             return tuple(map(str, names))
-    hint = "Write names=['north', 'south'], say."
+    hint = Hint("Use {}, for example.", Term("names=['north', 'south']", "names"))
     raise InvalidInput(argument, "a list of names", shortened(repr(names)), hint)
 
 

@@ -14,6 +14,7 @@ from multiplay._support.checks import (
     whole_numbers,
     with_last_axis,
 )
+from multiplay._support.hints import Hint, Option
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import Extremes, FlowSet
@@ -22,6 +23,9 @@ from multiplay.hull.graph import Graph
 from multiplay.kernels.selection import cheapest
 from multiplay.kernels.units import collect
 from multiplay.types import BoolArray, FloatArray, IntArray
+
+AT_MOST = Option("at_most", "True")
+KEPT_BACK_HINT = Hint("Write {} if units may be kept back.", AT_MOST)
 
 
 class Budget(FlowSet, vectorised=True):
@@ -79,8 +83,7 @@ class Budget(FlowSet, vectorised=True):
     ) -> None:
         self.total = natural_number("total", total, "Give the number of units, 0 or more.")
         self.caps = read_only(whole_numbers("caps", caps))
-        hint = "Write at_most=True if units may be kept back."
-        self.at_most = true_or_false("at_most", at_most, hint)
+        self.at_most = true_or_false("at_most", at_most, KEPT_BACK_HINT)
         nothing = self.total == 0 or self.at_most  # is an action
         if self.caps.ndim != 1 or len(self.caps) == 0 or (self.caps.sum() == 0 and not nothing):
             raise InvalidInput(
@@ -98,7 +101,7 @@ class Budget(FlowSet, vectorised=True):
                 "total",
                 f"at most the sum of the caps, {n.sum()}",
                 f"{self.total}",
-                "Raise the caps, or write at_most=True.",
+                Hint("Raise the caps, or write {}.", AT_MOST),
             )
         arcs = len(n) + self.at_most  # from one node to another; the last keeps units back
         ends = np.zeros(arcs, dtype=np.int64)

@@ -55,7 +55,7 @@ class Explicit(ActionSet, vectorised=True):
                 "actions",
                 "at least one action, each a list of numbers",
                 f"shape {listed.shape}",
-                "Write [[0, 3], [2, 2]], say.",
+                "Use [[0, 3], [2, 2]], for example.",
             )
         _, first = np.unique(listed, axis=0, return_index=True)
         self.actions = read_only(listed[np.sort(first)])

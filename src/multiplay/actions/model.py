@@ -241,7 +241,7 @@ class Model(ActionSet, vectorised=True):
             largest = float(np.abs(self._helper_cost).max()) / scale
             if largest > LARGEST_KNOWN:
                 raise InvalidInput(
-                    "losses",
+                    "loss_range",
                     f"a range of at least {np.abs(self._helper_cost).max() / LARGEST_KNOWN:g}, for "
                     "the known costs of the model",
                     f"a range of {scale:g}",

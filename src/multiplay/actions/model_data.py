@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multiplay._support.checks import is_list, is_number, numbers, shortened
+from multiplay._support.hints import Hint, Term
 from multiplay.actions.milp import MixedProgram
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -66,7 +67,7 @@ def checked_columns(columns: Any) -> tuple[FloatArray, FloatArray, BoolArray, Fl
     lower, upper = _limits("columns", given)
     wrong = [one for one in given["integer"] if not isinstance(one, bool | np.bool_)]
     if wrong:
-        hint = "Use True for whole numbers."
+        hint = Hint("Use {} for whole numbers.", Term("True", "true"))
         raise InvalidInput("columns.integer", "True or False", repr(wrong[0]), hint)
     integer = np.array(given["integer"], dtype=bool)
     return lower, upper, integer, numbers("columns.cost", given["cost"]).astype(float).copy()
@@ -98,7 +99,7 @@ def _limit(argument: str, given: Sequence[Any], missing: float) -> FloatArray:
             hint = "Replace it."
             raise InvalidInput(argument, "numbers, or None for no limit", repr(one), hint)
         elif abs(one) >= LARGEST_BOUND:
-            hint = "Use None for no limit."
+            hint = Hint("Use {} for no limit.", Term("None", "no bound"))
             raise InvalidInput(argument, "bounds below 1e15, or None", f"{one:g}", hint)
         else:
             values[place] = one

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from multiplay._support.checks import EXACT, is_integer, is_list, natural_number, whole_numbers
+from multiplay._support.hints import Hint, Term
 from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet
 from multiplay.errors import InvalidInput
@@ -285,7 +286,10 @@ def _balance(supplies: Any, arcs: Arcs) -> IntArray:
     balance = np.zeros(len(arcs.number), dtype=np.int64)
     if not isinstance(supplies, Mapping) and not is_list(supplies):
         raise InvalidInput(
-            "supplies", "a dict by node", repr(supplies), "Write {'mine': 4, 'port': -4}, say."
+            "supplies",
+            "a dict by node",
+            repr(supplies),
+            "Use {'mine': 4, 'port': -4}, for example.",
         )
     for entry in entries:
         if not is_list(entry) or len(entry) != 2:
@@ -324,7 +328,9 @@ def _capacity(capacities: Any, arcs: int) -> IntArray:
             "capacities",
             f"a list of {arcs}, one for each arc",
             got,
-            "Give one capacity for each arc, with None for no limit.",
+            Hint(
+                "Give one capacity for each arc, with {} for no limit.", Term("None", "no capacity")
+            ),
         )
     limits = [EXACT if capacity is None else capacity for capacity in capacities]
     without = [capacity is None for capacity in capacities]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from multiplay._support import deadline
 from multiplay._support.checks import is_list, numbers, whole_numbers, with_last_axis
+from multiplay._support.hints import Hint, Option, Term
 from multiplay.actions.base import ActionSet, Duplicate, owners, read_only, whole_box
 from multiplay.actions.costs import SetCost, SetSize, length, longest
 from multiplay.actions.milp import SCALE, MixedProgram, Status, scale_of
@@ -259,7 +260,8 @@ class IntegerProgram(OracleSet, vectorised=True):
 
 def _bounds(bounds: Any, d: int) -> tuple[IntArray, FloatArray]:
     if not is_list(bounds) or len(bounds) != 2:
-        raise InvalidInput("bounds", "a pair (lo, hi)", repr(bounds), "Write (0, None), say.")
+        hint = Hint("Use {}, for example.", Term("(0, None)", "(0, None)"))
+        raise InvalidInput("bounds", "a pair (lo, hi)", repr(bounds), hint)
     lo, hi = (side if is_list(side) else [side] * d for side in bounds)
     limited = [h is not None and h != np.inf for h in hi]
     finite = whole_numbers("bounds", [h if yes else 0 for h, yes in zip(hi, limited, strict=True)])
@@ -299,4 +301,5 @@ def _solved(program: MixedProgram, costs: FloatArray, limit: float) -> IntArray 
         expected, got = "a set with at least one action", f"an empty set ({reason})"
         raise InvalidInput("A, b, bounds", expected, got, "Relax a constraint.")
     expected, got = "a finite set", f"an unbounded set ({reason})"
-    raise InvalidInput("A, b, bounds", expected, got, "Give upper bounds: bounds=(0, 100), say.")
+    hint = Hint("Use upper bounds: {}, for example.", Option("bounds", "(0, 100)"))
+    raise InvalidInput("A, b, bounds", expected, got, hint)

@@ -16,6 +16,7 @@ from multiplay._support.checks import (
     with_last_axis,
 )
 from multiplay._support.formatting import UNKNOWN, Table, left_out, number
+from multiplay._support.hints import Hint, Option
 from multiplay.actions.base import Duplicate, owners, read_only, texts, visible
 from multiplay.actions.costs import SetCost, SetSize, length
 from multiplay.actions.flow import FlowSet, MinimumCostFlow
@@ -27,10 +28,14 @@ from multiplay.types import IntArray
 Names = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 MOST_SUPPLIERS_SHOWN, MOST_DEMANDERS_SHOWN = 20, 12  # in a notebook
 UNMET = "unmet->"  # how the name of units begins that cannot be served
-MAY_BE_UNMET = (
-    "If some demand may stay unmet, write shortage=..., what each unmet unit costs in the unit of "
-    "the losses: usually more than a unit on any lane."
+MAY_BE_UNMET = Hint(
+    "If some demand may stay unmet, write {}, what each unmet unit costs in the unit of the "
+    "losses: usually more than a unit on any lane.",
+    Option("shortage", "..."),
 )
+SLACK = Option("slack", "True")
+SLACK_HINT = Hint("Write {} if supply may be left over.", SLACK)
+SURPLUS_HINT = Hint("Write {} if more than the demand may be delivered.", Option("surplus", "True"))
 
 
 class Transport(FlowSet):
@@ -43,7 +48,7 @@ class Transport(FlowSet):
             & \sum_x a_{xy} = \text{demand}_y\Bigr\}
 
     Arm (x, y), number ``x * len(demand) + y``, is the lane from supplier x to demander y, and
-    :math:`a_{xy}` the number of units (trucks, say) sent along it, at most
+    :math:`a_{xy}` the number of units (trucks, for example) sent along it, at most
     :math:`n_{xy} = \min(\text{supply}_x, \text{demand}_y)`.
 
     Parameters
@@ -118,11 +123,8 @@ class Transport(FlowSet):
     ) -> None:
         self.supply, supplied = _side("supply", supply)
         self.demand, demanded = _side("demand", demand)
-        hint = "Write slack=True if supply may be left over."
-        self.surplus = true_or_false(
-            "surplus", surplus, "Write surplus=True if more than the demand may be delivered."
-        )
-        self.slack = true_or_false("slack", slack, hint) or self.surplus
+        self.surplus = true_or_false("surplus", surplus, SURPLUS_HINT)
+        self.slack = true_or_false("slack", slack, SLACK_HINT) or self.surplus
         self.shortage = None if shortage is None else _penalty(shortage)
         self.penalty = self.shortage or 0.0
         spare = supplied - demanded
@@ -159,7 +161,7 @@ class Transport(FlowSet):
                 "capacities",
                 "lanes that carry enough for all of the demand",
                 "lanes that are too small",
-                f"Raise capacities. {MAY_BE_UNMET}",
+                "Raise capacities. " + MAY_BE_UNMET,
             ) from None
 
     def _check_sums(self, spare: int) -> None:
@@ -167,12 +169,12 @@ class Transport(FlowSet):
         short = spare < 0 and self.shortage is None
         if not short and (spare <= 0 or self.slack):
             return
-        too_much = "Write slack=True if supply may be left over, or correct the numbers."
+        too_much = Hint("Write {} if supply may be left over, or correct the numbers.", SLACK)
         raise InvalidInput(
             "supply, demand",
             "a supply of at least the demand" if self.slack else "equal sums",
             f"{self.supply.sum()} supplied and {self.demand.sum()} demanded",
-            f"Raise the supply. {MAY_BE_UNMET}" if short else too_much,
+            "Raise the supply. " + MAY_BE_UNMET if short else too_much,
         )
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from multiplay._support.checks import check_instance, is_number
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, TimeVarying
 from multiplay.environments.base import LARGEST_DRAW, ROUNDING, Environment, World, largest_change
 from multiplay.environments.distributions import Bernoulli, Distribution
 from multiplay.environments.stochastic import DrawnWorld
@@ -90,7 +90,7 @@ class Attacked(Environment):
     def check(self, actions: ActionSet, horizon: int, trials: int) -> None:
         """Raise ``InvalidInput`` unless there is a distribution for each arm, or trial and arm."""
         self.clean.check("clean", actions.d, trials)
-        if isinstance(actions, Changing):
+        if isinstance(actions, TimeVarying):
             raise InvalidInput(
                 "environment",
                 f"an environment without a fixed target: the best action of {actions!r} changes",

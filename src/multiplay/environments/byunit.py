@@ -29,7 +29,7 @@ class ByUnit(Environment):
     So an action costs :math:`\sum_i \sum_{k \le a_i} \mu_{ik}` on average, and regret is measured
     against the action with the least such sum, by ``ActionSet.best_by_unit``. Returns diminish
     where :math:`\mu_{ik}` does not decrease in k (where it does not increase, for rewards): that is
-    what policies with ``units="ordered"`` assume. Other means are possible on sets of at most
+    what policies with ``unit_means="ordered"`` assume. Other means are possible on sets of at most
     100,000 actions.
 
     Parameters
@@ -44,7 +44,7 @@ class ByUnit(Environment):
 
     >>> from multiplay import Bernoulli, Budget, ByUnit, GenCTS, simulate
     >>> world = ByUnit(Bernoulli([[0.1, 0.3, 0.9], [0.2, 0.4, 0.8]]))
-    >>> policies = {"plain": GenCTS(), "ordered": GenCTS(units="ordered")}
+    >>> policies = {"plain": GenCTS(), "ordered": GenCTS(unit_means="ordered")}
     >>> result = simulate(Budget(3, caps=[3, 3]), world, policies, horizon=300, trials=5, seed=0)
     >>> result.ranked
     ['ordered', 'plain']

@@ -11,7 +11,7 @@ import numpy as np
 
 from multiplay._support.checks import is_list, unit_interval
 from multiplay._support.frames import column, frame, in_order
-from multiplay.actions import ActionSet, Changing, Transport
+from multiplay.actions import ActionSet, TimeVarying, Transport
 from multiplay.environments.base import Environment, Observation, Slots, World
 from multiplay.environments.contexts import averaged, feature_columns
 from multiplay.errors import InvalidInput
@@ -39,7 +39,7 @@ class Replay(Environment):
     and regret is measured against the best fixed action in hindsight. The order of the rows does
     not matter.
 
-    With ``Changing`` sets and ``shuffle=False`` the set of round t and the outcomes of round t
+    With ``TimeVarying`` sets and ``shuffle=False`` the set of round t and the outcomes of round t
     belong together: a round needs outcomes for the units of its own set only.
 
     Parameters
@@ -143,7 +143,7 @@ class Replay(Environment):
                 "none",
                 "Add these outcomes to the table, or leave the arm out of the action set.",
             )
-        if isinstance(actions, Changing) and not self.shuffle:
+        if isinstance(actions, TimeVarying) and not self.shuffle:
             for t in range(horizon):
                 r = t % len(count)
                 self._check_outcomes(actions.at(t + 1), r, count[r])

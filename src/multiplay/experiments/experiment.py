@@ -34,6 +34,7 @@ KEYS = (
     *("draw", "actions", "environment", "policies"),
 )
 NEEDED = ("horizon", "trials", "actions", "environment", "policies")
+TOGETHER = "constraints"  # of a policy: a list that is one value
 LARGEST = {"horizon": EXACT, "trials": MOST_TRIALS}
 NO_SETTINGS = ("function", "array")  # by name or by digest alone
 
@@ -130,7 +131,7 @@ def read(path: str | Path, **changes: Any) -> Experiment:
     path
         Of the file; ``multiplay run --print-example`` prints one that explains itself.
     changes
-        Other values for keys of the file: ``horizon=100``, say.
+        Other values for keys of the file: ``horizon=100``, for example.
 
     Returns
     -------
@@ -250,7 +251,7 @@ def _policies(plain: Any, builder: Builder) -> dict[str, Policy]:
                 hint = "Rename one of the two, or remove one of two equal values of a grid."
                 raise InvalidInput(f"policies.{name}", "a name for every policy", both, hint)
             owners[label] = name
-            policies[label] = made(builder, f"policies.{name}", single, Policy)
+            policies[label] = made(builder, f"policies.{name}", completed(single), Policy)
     return policies
 
 
@@ -260,16 +261,25 @@ def _grid(table: Any) -> Iterator[tuple[list[str], Any]]:
         for value in table:
             yield [f"{value}"], value
     elif isinstance(table, dict):
-        choices = [[(key, *one) for one in _grid(value)] for key, value in table.items()]
+        choices = [
+            [(key, *one) for one in (_each if key == TOGETHER else _grid)(value)]
+            for key, value in table.items()
+        ]
         for chosen in itertools.product(*choices):
             labels = [
-                text if isinstance(table[key], dict) else f"{key}={text}"
+                text if isinstance(table[key], dict) or key == TOGETHER else f"{key}={text}"
                 for key, setting, _ in chosen
                 for text in setting
             ]
             yield labels, {key: value for key, _, value in chosen}
     else:
         yield [], table
+
+
+def _each(tables: Any) -> Iterator[tuple[list[str], Any]]:
+    """Yield a list of tables for every combination of their grids."""
+    for chosen in itertools.product(*map(_grid, tables)):
+        yield [text for texts, _ in chosen for text in texts], [table for _, table in chosen]
 
 
 def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:

@@ -11,20 +11,38 @@ from types import ModuleType
 from typing import Any
 
 import multiplay.actions
+import multiplay.constraints
 import multiplay.environments
 import multiplay.policies
 from multiplay._support.builder import Builder, check_keys, classes_of, wrong_class
 from multiplay._support.user_modules import ModuleFolder, name_in_folder
-from multiplay.actions import ActionSet, Model
+from multiplay.actions import ActionSet, Model, Rule
+from multiplay.constraints import Constraint
 from multiplay.environments import Distribution, Environment
 from multiplay.environments.contexts import Contexts
 from multiplay.environments.oblivious import Oblivious
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
+from multiplay.policies.index import PARTS_OF_POLICIES
 
-MODULES = (multiplay.actions, multiplay.environments, multiplay.policies)
+MODULES = (
+    multiplay.actions,
+    multiplay.constraints,
+    multiplay.environments,
+    multiplay.policies,
+)
 FILE = "file"  # of a Model
-BASES = (ActionSet, Environment, Distribution, Oblivious, Contexts, Policy)
+BASES: tuple[type, ...] = (
+    ActionSet,
+    Environment,
+    Distribution,
+    Oblivious,
+    Contexts,
+    Policy,
+    Constraint,
+    Rule,
+    *PARTS_OF_POLICIES,
+)
 SIGNS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -82,7 +100,8 @@ class FileBuilder(Builder):
             hint = "Derive your class from one of them."
             raise InvalidInput(where, f"a subclass of {bases}", f"{name}, {kind!r}", hint)
         if inspect.isabstract(kind):
-            missing = ", ".join(sorted(kind.__abstractmethods__))
+            abstract: frozenset[str] = vars(kind)["__abstractmethods__"]
+            missing = ", ".join(sorted(abstract))
             hint = f"Write {missing} in the class, or name a subclass that has them."
             raise InvalidInput(where, "a class without abstract methods", name, hint)
         return kind

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from multiplay._support.checks import is_list, is_number, shortened, true_or_false
+from multiplay._support.hints import Hint, Option, Term
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray
@@ -19,6 +20,7 @@ FURTHEST = 1000.0  # scaled: one typing error of 10^6 km would determine all coe
 TO_DEVIATION = 1.349  # interquartile range of a normal distribution, in deviations
 MOST_LEVELS = 199
 TRUTHS = {"true": 1.0, "false": 0.0}
+LEVELS_HINT = Hint("Write {}, for example.", Term("Category(['Mon', 'Tue'])", "levels"))
 
 
 class Column(ABC):
@@ -113,7 +115,7 @@ class Number(Column):
                     raise InvalidInput(name, kind, shortened(repr(given)), hint)
                 object.__setattr__(self, name, float(given))
         if not isinstance(self.unit, str):
-            hint = "Write unit='km', for example."
+            hint = Hint("Write {}, for example.", Option("unit", "'km'"))
             raise InvalidInput("unit", "a text", shortened(repr(self.unit)), hint)
 
     @property
@@ -226,7 +228,7 @@ class Category(Column):
     others: bool = False
 
     def __post_init__(self) -> None:
-        hint = "Write Category(['Mon', 'Tue']), for example."
+        hint = LEVELS_HINT
         if not is_list(self.levels) or not 0 < len(self.levels) <= MOST_LEVELS:
             expected = f"a list of 1 to {MOST_LEVELS} names"
             raise InvalidInput("levels", expected, shortened(repr(self.levels)), hint)
@@ -261,7 +263,8 @@ class Category(Column):
             return -1.0
         shown = ", ".join(map(repr, self.levels[:8])) + (", ..." if len(self.levels) > 8 else "")
         near = suggestion(value, self.levels) if isinstance(value, str) else ""
-        hint = f"Use one of the levels, or Category(..., others=True).{near}"
+        others = Option("others", "True", "Category(..., {})")
+        hint = Hint("Use one of the levels, or {}.", others) + near
         raise InvalidInput(where, f"one of {shown}", shortened(repr(value)), hint)
 
     def value(self, code: float) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from multiplay._support.checks import check_instance, is_list, shortened
+from multiplay._support.hints import Hint, Term
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.features.columns import Category, Column, Flag, Number
@@ -19,6 +20,7 @@ from multiplay.types import FloatArray
 MOST_COLUMNS = 200
 RESERVED = ("arm", "round", "loss", "columns", "products")  # names with a meaning of their own
 EXAMPLE = "Features(km=Number(), weekday=Category(['Mon', 'Tue']))"
+PRODUCTS_HINT = Hint("Write {}, for example.", Term('products=[("km", "fuel")]', "products"))
 
 
 class Features:
@@ -86,7 +88,12 @@ class Features:
                 raise InvalidInput(name, "a column", f"the class {column.__name__}", hint)
             check_instance(name, column, Column, "Number(), Category([...]) or Flag()")
         if not self.columns:
-            raise InvalidInput("features", "at least one feature", "none", f"Write {EXAMPLE}.")
+            raise InvalidInput(
+                "features",
+                "at least one feature",
+                "none",
+                Hint("Write {}.", Term(EXAMPLE, "a feature")),
+            )
         self.products = self._checked_products(products)
         if self.p > MOST_COLUMNS:
             raise InvalidInput(
@@ -106,7 +113,7 @@ class Features:
             raise InvalidInput("features", expected, f"{twice!r} twice", "Rename a feature.")
 
     def _checked_products(self, products: Any) -> tuple[tuple[str, ...], ...]:
-        hint = 'Write products=[("km", "fuel")], for example.'
+        hint = PRODUCTS_HINT
         if isinstance(products, str) or not isinstance(products, Iterable):
             raise InvalidInput("products", "a list of products", shortened(repr(products)), hint)
         found: list[tuple[str, ...]] = []

@@ -9,6 +9,7 @@ import numpy as np
 
 from multiplay._support.checks import shortened
 from multiplay._support.frames import frame
+from multiplay._support.hints import Hint, Term
 from multiplay._support.suggestions import suggestion
 from multiplay.errors import InvalidInput
 from multiplay.features.columns import Column, Number
@@ -56,7 +57,7 @@ class ArmFeatures:
     --------
     >>> from multiplay import Features, Number
     >>> known = ArmFeatures(Features(km=Number(300, 100), fuel=Number(1.6, 0.1)))
-    >>> known.describe({"km": {"Lyon->north": 450, "Lyon->south": 150}})
+    >>> known.set_arm_features({"km": {"Lyon->north": 450, "Lyon->south": 150}})
     >>> known.rows({"fuel": 1.7}, ["Lyon->north", "Lyon->south"]).phi(np.array([0, 1])).round(6)
     array([[[ 1. ,  1.5,  1. ],
             [ 1. , -1.5,  1. ]]])
@@ -107,7 +108,7 @@ class ArmFeatures:
 
     # ------------------------------------------------------------ values that are kept
 
-    def describe(self, table: Any, argument: str = "arms") -> None:
+    def set_arm_features(self, table: Any, argument: str = "arm_features") -> None:
         """Keep the values of a table of arms; values that an arm had before are replaced.
 
         A data frame or CSV file with the arms in its column "arm" (or its index) and one column for
@@ -293,13 +294,11 @@ class ArmFeatures:
 
     def no_value(self, name: str, arm: str, place: str = "") -> InvalidInput:
         """Return the error of a feature without a value; ``place`` is where to give it."""
-        place = place or f"when you ask, features={{{name!r}: ...}}"
-        return InvalidInput(
-            f"features[{name!r}]",
-            f"a value for arm {arm!r}",
-            "none",
-            f"Give it {place}, or in the table of arms.",
-        )
+        given = Term(f"features={{{name!r}: ...}}", "feature", name)
+        hint = Hint("Give it when you ask, {}, or in the table of arms.", given)
+        if place:
+            hint = Hint("Give it {}, or in the table of arms.", place)
+        return InvalidInput(f"features[{name!r}]", f"a value for arm {arm!r}", "none", hint)
 
     # ------------------------------------------------------------ plain data
 

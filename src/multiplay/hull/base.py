@@ -95,7 +95,7 @@ class Hull(ABC):
 
     A *point* is a dict of arrays with the trials first, and ``point`` names its entries. It always
     has ``x`` and ``rest``, the complement n - x as a number of its own, exact when tiny; what else
-    it holds (multipliers, say) is the hull's own business. A point is also the warm start of the
+    it holds (such as multipliers) is the hull's own business. A point is also the warm start of the
     next step.
 
     Examples

@@ -15,7 +15,7 @@ from multiplay.learner.allowance import Allowance
 from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
 from multiplay.learner.promises import PromiseReport
-from multiplay.policies import BootstrapCTS
+from multiplay.policies.index import follows_changes
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
 from multiplay.types import FloatArray
@@ -178,8 +178,7 @@ def study_facts(
         change=study.change,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
-        follows=study.features is not None
-        or (isinstance(study.policy, BootstrapCTS) and study.policy.follows),
+        follows=study.features is not None or follows_changes(study.policy),
         level=level,
         now=datetime.now(UTC) if now is None else now,
         asked=history.curve.rounds,

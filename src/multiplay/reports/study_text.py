@@ -18,6 +18,7 @@ from multiplay._support.formatting import (
     plan_text,
     plural,
 )
+from multiplay._support.hints import Surface, rendered
 from multiplay._support.words import Words, money_text, verb_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
@@ -137,9 +138,9 @@ def prices_text(play: PendingPlay, words: Words) -> str:
 # ---------------------------------------------------------------- costs of rounds
 
 
-def outcomes(facts: StudyFacts) -> dict[str, str]:
+def outcomes(facts: StudyFacts, surface: Surface = Surface.PYTHON) -> dict[str, str]:
     """Return the costs of rounds, expected costs, the trend and the best plan, by name."""
-    return {**_rounds(facts), "best plan": best_plan_text(facts)}
+    return {**_rounds(facts), "best plan": best_plan_text(facts, surface)}
 
 
 def _rounds(facts: StudyFacts) -> dict[str, str]:
@@ -181,12 +182,12 @@ def trend(change: Change, words: Words) -> str:
     return f"{way}: {words.money(abs(amount))} {less} (95 % interval: {ends})"
 
 
-def best_plan_text(facts: StudyFacts) -> str:
+def best_plan_text(facts: StudyFacts, surface: Surface) -> str:
     """Return the best plan and its expected total as text."""
     if isinstance(facts.best, InvalidInput):
         if facts.best.argument.startswith("features"):
             return f"known after the first plan: it needs the features of a {facts.words.round}"
-        return f"not known by {facts.best.got}. {facts.best.hint}"
+        return f"not known by {facts.best.got}. {rendered(facts.best.hint, surface)}"
     total, low, high = facts.best.expected
     words = facts.words
     ends = "" if np.isnan(low) else f" ({level(facts)} interval: {words.ends(low, high)})"
@@ -254,7 +255,7 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
         why = (
             f"{changes}: a {facts.words.unit} {does} more or less than before, and this policy "
             "does not follow. "
-            "Create a study with one that does, BootstrapCTS(change='follow'), the default:"
+            "Create a study with one that does, BootstrapCTS(memory=Changes()), the default:"
         )
         steps.append(Step(why, "multiplay study create --help"))
     if not facts.pending:

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import percent, plan_text
+from multiplay._support.hints import Hint, Option
 from multiplay._support.words import Words
 from multiplay.beliefs.smoothed import Contrast, Reports, Smoothed
 from multiplay.errors import InvalidInput
 from multiplay.savings.days import Bills, PlayedDay, calendar
-from multiplay.savings.saved import Evidence, Saved, WeekSaved
+from multiplay.savings.result import Evidence, Savings, WeekSavings
 from multiplay.types import FloatArray, IntArray
 
 FEWEST_DAYS = 10
@@ -32,6 +33,7 @@ MOST_STALE = 0.30
 FALSE_ALARM = 0.01  # of a jump, in a study with constant means
 ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
+BY_MODEL = Option("method", "'model'")
 
 Ranges = tuple[float, float] | Mapping[str, tuple[float, float]]
 
@@ -48,7 +50,7 @@ def estimate(
     moved: Collection[str] = (),
     entry: int | None = None,
     words: Words | None = None,
-) -> Saved:
+) -> Savings:
     """Return what the plays of some days saved against the plans of a rule.
 
     Parameters
@@ -85,7 +87,7 @@ def estimate(
         return replace(model, entry=entry, agrees=agrees)
     if logged is None:
         expected = "plays with a logged x, of a policy such as GenLBINFV"
-        hint = "Use method='model', which needs none."
+        hint = Hint("Use {}, which needs none.", BY_MODEL)
         raise InvalidInput("method", expected, f"{method!r} for plays without it", hint)
     found = history.weighted(compared, logged, method)
     return replace(history.with_numbers(model, compared, found), entry=entry, method=method)
@@ -99,7 +101,7 @@ def cost_of_learning(
     level: float = 0.95,
     entry: int | None = None,
     words: Words | None = None,
-) -> Saved:
+) -> Savings:
     """Return what the plays cost more than the best plans, by all that is known now.
 
     The best plan of a day is that for the means of the day, from all reports before and after it.
@@ -222,10 +224,10 @@ class History:
             certain[t] = day.certain(one) - day.certain(day.action)
         return Compared(plan, played, certain, week)
 
-    def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Saved:
+    def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Savings:
         """Return the saving by the belief model."""
         thin, never, stale = self._shares(compared)
-        result = Saved(
+        result = Savings(
             total=0.0,
             low=0.0,
             high=0.0,
@@ -245,7 +247,7 @@ class History:
         )
         return self.with_numbers(result, compared, self._contrast(compared))
 
-    def with_numbers(self, result: Saved, compared: Compared, found: Contrast) -> Saved:
+    def with_numbers(self, result: Savings, compared: Compared, found: Contrast) -> Savings:
         """Return a result with the estimates of its weeks and of the total."""
         width = NormalDist().inv_cdf((1 + result.level) / 2)
         total, deviation = found.total
@@ -254,7 +256,7 @@ class History:
         half = width * found.deviation
         rows = zip(self.calendar.labels, count, found.mean, half, strict=False)
         weeks = [
-            WeekSaved(label, int(days), float(mean), float(mean - one), float(mean + one))
+            WeekSavings(label, int(days), float(mean), float(mean - one), float(mean + one))
             for label, days, mean, one in rows
             if days
         ]
@@ -342,7 +344,7 @@ class History:
             got = f"{percent(never)} on {lanes} that were never played: {named}"
             expected = f"a rule of whose units at most {percent(MOST_NEVER)} are on unknown {lanes}"
             hint = "Their cost is not known. Compare with a rule that uses other arms."
-            raise InvalidInput("against", expected, got, hint)
+            raise InvalidInput("versus", expected, got, hint)
         return thin, never, stale
 
     @property
@@ -436,7 +438,7 @@ def difference(days: LoggedDays, method: str) -> tuple[FloatArray, FloatArray]:
     """
     if ((days.plan > 0) & ~(days.x > 0)).any():
         expected = "a rule that uses no unit whose logged mean is 0"
-        hint = "Use method='model'."
+        hint = Hint("Use {}.", BY_MODEL)
         raise InvalidInput("method", expected, repr(method), hint)
     seen = days.units > 0
     average = np.divide(days.total, days.units, out=days.before.copy(), where=seen)

@@ -18,7 +18,7 @@ from multiplay.policies.base import check_fits, shown
 from multiplay.random import Streams
 from multiplay.savings.days import Bills, PlayedDay
 from multiplay.savings.estimates import History, Ranges
-from multiplay.savings.saved import Saved, WeekSaved
+from multiplay.savings.result import Savings, WeekSavings
 from multiplay.types import FloatArray, IntArray
 
 LIVES = 200
@@ -36,7 +36,7 @@ def simulated(
     lives: int = LIVES,
     entry: int | None = None,
     words: Words | None = None,
-) -> Saved:
+) -> Savings:
     """Return what the plays saved against another policy, whose plays are simulated.
 
     In each life, mean losses of all days are drawn from the posterior, and the policy plays the
@@ -46,7 +46,7 @@ def simulated(
     history = History(days, bills, ranges, words or Words())
     _check(policy, days)
     means = history.smoothed.draw(lives, np.random.default_rng(SEED))[:, history.first :]
-    plans = _Lives(history, policy, lives).plans(means, bills)
+    plans = _Histories(history, policy, lives).plans(means, bills)
     played = np.zeros(means.shape[1:])
     more = np.zeros((lives, len(days)))
     for t, day in enumerate(days):
@@ -65,7 +65,7 @@ def _summary(
     level: float,
     policy: Policy,
     entry: int | None,
-) -> Saved:
+) -> Savings:
     """Return the result, from the saving of each life and day."""
     typical = [
         np.round(plans[:, t].mean(axis=0))[history.places(day.actions.names)].astype(np.int64)
@@ -80,7 +80,7 @@ def _summary(
         one = saved[:, history.calendar.week == history.calendar.labels.index(row.week)]
         a, b = np.quantile(one.sum(axis=1), ends)
         weeks.append(
-            WeekSaved(row.week, row.days, float(one.sum(axis=1).mean()), float(a), float(b))
+            WeekSavings(row.week, row.days, float(one.sum(axis=1).mean()), float(a), float(b))
         )
     mean = float(total.mean())
     cost = abs(result.paid + history.sign * mean)
@@ -96,7 +96,7 @@ def _summary(
     )
 
 
-class _Lives:
+class _Histories:
     """A policy that plays the days of a history in many lives at once."""
 
     def __init__(self, history: History, policy: Policy, lives: int) -> None:
@@ -168,11 +168,11 @@ class _Lives:
 def _check(policy: Policy, days: Sequence[PlayedDay]) -> None:
     """Raise ``InvalidInput`` if a policy cannot play these days."""
     if policy.reads_features:
-        hint = "Use BootstrapCTS or GenLBINFV, say."
-        raise InvalidInput("against", "a policy without features", f"{policy!r}", hint)
+        hint = "Use BootstrapCTS or GenLBINFV, for example."
+        raise InvalidInput("versus", "a policy without features", f"{policy!r}", hint)
     first = days[0].actions
     if not policy.changing and any(day.actions is not first for day in days):
         expected = "a policy that can play on changing sets"
-        hint = "Use BootstrapCTS, CombUCB or GenLBINFV, say."
-        raise InvalidInput("against", expected, f"{policy!r}", hint)
+        hint = "Use BootstrapCTS, CombUCB or GenLBINFV, for example."
+        raise InvalidInput("versus", expected, f"{policy!r}", hint)
     check_fits(policy, first, None, shows_units=True)

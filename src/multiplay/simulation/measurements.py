@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, TimeVarying
 from multiplay.environments import Observation
 from multiplay.feedback import Feedback
 from multiplay.kernels import measurements as kernels
@@ -155,7 +155,7 @@ class RegretRecorder:
 
     def _least(self, S1: FloatArray, horizon: int) -> FloatArray:
         """Return the total loss of the best fixed action, where there is one."""
-        if isinstance(self.actions, Changing) or self.unit_means is not None:
+        if isinstance(self.actions, TimeVarying) or self.unit_means is not None:
             return np.full(len(S1), np.nan)
         if self.actions.extra:
             mean = S1 / horizon

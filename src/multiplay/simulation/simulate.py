@@ -23,7 +23,7 @@ from multiplay._support.checks import (
 )
 from multiplay._support.serialization import describe
 from multiplay._support.suggestions import PYTHON_SUGGESTS, with_suggestions
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, TimeVarying
 from multiplay.environments import Environment
 from multiplay.errors import InvalidInput
 from multiplay.policies import Policy
@@ -127,8 +127,8 @@ def simulate(
         The comparator of the regret: "fixed", the best fixed action for the means of all rounds, or
         "each round", the best action of each round. The second measures how well a policy tracks
         non-stationary losses. It is the default with features (``Contextual``), and the only one
-        for changing sets (``Changing``). A nonlinear objective has a best fixed action only where
-        the means stay the same; the best action of each round is defined in all environments.
+        for changing sets (``TimeVarying``). A nonlinear objective has a best fixed action only
+        where the means stay the same; the best action of each round is defined in all environments.
     delay
         Late feedback: how many rounds later the losses of a round are told. A list has the delays
         of rounds 1, 2, ... and repeats, the same in all trials. Losses that would be told after the
@@ -400,7 +400,7 @@ def _warn_if_actions_are_equal(
 ) -> None:
     """Warn if every action has the same expected loss, so that there is nothing to learn."""
     stationary = environment.stationary and not environment.adaptive
-    if not stationary or not actions.linear or isinstance(actions, Changing):
+    if not stationary or not actions.linear or isinstance(actions, TimeVarying):
         return
     if np.abs(measured["regret"]).max() > EQUAL * horizon:
         return
@@ -431,7 +431,7 @@ def checked_delay(delay: object) -> tuple[int, ...]:
 
 def usual_comparator(actions: ActionSet, environment: Environment) -> str:
     """Return the default comparator; sets that change have no fixed action."""
-    changes = isinstance(actions, Changing) or environment.contextual
+    changes = isinstance(actions, TimeVarying) or environment.contextual
     return EACH_ROUND if changes else FIXED
 
 
@@ -444,7 +444,7 @@ def checked_comparator(against: object, actions: ActionSet, environment: Environ
             repr(against),
             "Leave it out for the default.",
         )
-    if against == FIXED and isinstance(actions, Changing):
+    if against == FIXED and isinstance(actions, TimeVarying):
         raise InvalidInput(
             "against",
             f"'each round', since the set changes and {actions!r} has no fixed action",

@@ -189,8 +189,45 @@ class Head(NamedTuple):
     digest: bytes = b""
 
 
+class JournalEntries(Protocol):
+    """The entries of a journal, read in order and by their labels."""
+
+    def head(self) -> Head:
+        """Return the number and the digest of the last record.
+
+        Raise ``Damaged``, with the number of the first missing one, if records at the end are
+        missing: the store keeps the last number and digest separately.
+        """
+
+    def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
+        """Yield all entries from this number on, in order, reading them in batches.
+
+        Raise ``Damaged``, with the number, at an entry that is missing, does not match its digest,
+        or does not follow the entry before it. Missing entries at the end are detected by
+        ``head``. ``previous`` is the digest of the entry before ``start``, if known.
+        """
+
+    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
+        """Return the entry with this key, of this kind or one of these kinds; None if not found."""
+
+    def find_all(self, wanted: Sequence[tuple[str, str]]) -> list[Entry]:
+        """Return the existing entries of these (kind, key) pairs, with one query."""
+
+    def of_play(self, play: int) -> list[Entry]:
+        """Return all entries of a play, in order."""
+
+    def pairs(
+        self, kind: str, ends: Sequence[str], start: int = 0
+    ) -> Iterator[tuple[Entry, Entry | None]]:
+        """Yield all entries of a kind, each with the last entry of its play of a kind in ``ends``.
+
+        From the number ``start`` on, in order, without arrays, in batches. Digests are not
+        compared, because they cover the arrays too.
+        """
+
+
 @runtime_checkable
-class Journal(Storage, Protocol):
+class Journal(Storage, JournalEntries, Protocol):
     """A storage whose records are chained by digests, found by labels, and written in transactions.
 
     A handle is used by one thread at a time. ``get`` returns the newest readable snapshot. A
@@ -219,13 +256,6 @@ class Journal(Storage, Protocol):
         nested.
         """
 
-    def head(self) -> Head:
-        """Return the number and the digest of the last record.
-
-        Raise ``Damaged``, with the number of the first missing one, if records at the end are
-        missing: the store keeps the last number and digest separately.
-        """
-
     def get(self, before: int | None = None) -> Record | None:
         """Return the newest readable snapshot, or None if there is none.
 
@@ -249,32 +279,6 @@ class Journal(Storage, Protocol):
 
         ``is_new``: the caller has checked in this transaction that the key is unused, so that the
         check is skipped.
-        """
-
-    def entries(self, start: int = 0, previous: bytes | None = None) -> Iterator[Entry]:
-        """Yield all entries from this number on, in order, reading them in batches.
-
-        Raise ``Damaged``, with the number, at an entry that is missing, does not match its digest,
-        or does not follow the entry before it. Missing entries at the end are detected by
-        ``head``. ``previous`` is the digest of the entry before ``start``, if known.
-        """
-
-    def find(self, kind: str | tuple[str, ...], key: str) -> Entry | None:
-        """Return the entry with this key, of this kind or one of these kinds; None if not found."""
-
-    def find_all(self, wanted: Sequence[tuple[str, str]]) -> list[Entry]:
-        """Return the existing entries of these (kind, key) pairs, with one query."""
-
-    def of_play(self, play: int) -> list[Entry]:
-        """Return all entries of a play, in order."""
-
-    def pairs(
-        self, kind: str, ends: Sequence[str], start: int = 0
-    ) -> Iterator[tuple[Entry, Entry | None]]:
-        """Yield all entries of a kind, each with the last entry of its play of a kind in ``ends``.
-
-        From the number ``start`` on, in order, without arrays, in batches. Digests are not
-        compared, because they cover the arrays too.
         """
 
     def close(self) -> None:

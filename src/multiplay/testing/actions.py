@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from multiplay.actions import ActionSet, Changing
+from multiplay.actions import ActionSet, TimeVarying
 from multiplay.errors import InvalidInput
 from multiplay.hull import Hull, Regulariser
 from multiplay.testing.settings import check_settings
@@ -33,7 +33,7 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     >>> from multiplay.testing import check_actions
     >>> check_actions(Transport([1, 4, 5], [4, 6]))
     """
-    if isinstance(actions, Changing):
+    if isinstance(actions, TimeVarying):
         _check_changing(actions, seed)
         return
     rng = np.random.default_rng(seed)
@@ -50,7 +50,7 @@ def check_actions(actions: ActionSet, seed: int = 0) -> None:
     check_settings(actions)
 
 
-def _check_changing(actions: Changing, seed: int) -> None:
+def _check_changing(actions: TimeVarying, seed: int) -> None:
     days = [actions.at(t) for t in range(1, actions.period + 1)]
     assert all(day.names == actions.names for day in days), "all sets must have the same arms"
     largest = np.max([day.n for day in days], axis=0)

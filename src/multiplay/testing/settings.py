@@ -2,11 +2,11 @@
 
 import json
 
-from multiplay import actions, environments, policies
+from multiplay import actions, constraints, environments, policies
 from multiplay._support.builder import Builder, classes_of
 from multiplay._support.serialization import describe, types_in
 
-CLASSES = classes_of(actions, environments, policies)
+CLASSES = classes_of(actions, constraints, environments, policies)
 
 
 def check_settings(thing: object) -> None:

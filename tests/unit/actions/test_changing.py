@@ -51,8 +51,8 @@ def copycat(t: int, past: IntArray) -> FloatArray:
 
 
 SETS: dict[str, ActionSet] = {
-    "list": mp.Changing(WEEK),
-    "function": mp.Changing(by_weather),
+    "list": mp.TimeVarying(WEEK),
+    "function": mp.TimeVarying(by_weather),
     "one set": WEEK[0],
     "known costs": WEEK[0].shifted(KNOWN),
 }
@@ -155,7 +155,9 @@ def observed(environment: Environment, actions: ActionSet, T: int) -> Iterator[m
 
 
 def test_rewards() -> None:
-    week = mp.Changing([mp.Budget(3, [2, 2, 2], sense="max"), mp.Budget(2, [2, 0, 1], sense="max")])
+    week = mp.TimeVarying(
+        [mp.Budget(3, [2, 2, 2], sense="max"), mp.Budget(2, [2, 0, 1], sense="max")]
+    )
     world = mp.Adversarial(np.random.default_rng(0).random((20, 3)))
     result = mp.simulate(week, world, {"A": mp.GenLBINFV(any_horizon=True)}, 20, 1, record=20)
     slow = twin(week, world, mp.GenLBINFV(any_horizon=True), 20, 0, 0)
@@ -172,7 +174,7 @@ def test_rewards() -> None:
 )
 def test_one_set_again_and_again_is_that_set(policy: Policy) -> None:
     plans = mp.Transport([1, 4, 5], [4, 6])
-    many = mp.Changing([plans, plans]), mp.Changing(lambda t: plans)
+    many = mp.TimeVarying([plans, plans]), mp.TimeVarying(lambda t: plans)
     world = mp.Adversarial(mp.RandomWalk(0.1))
     fixed = mp.simulate(plans, world, {"A": policy}, 40, 3, against="each round").dataset
     for changing in many:
@@ -220,7 +222,7 @@ def test_objectives_that_are_not_linear() -> None:
             policy.update(shots, state, play, feedback, rng)
             lost += max(shots.value(everything, means[0])) - shots.value(play.action, means)[0]
             assert result.regret.values[0, trial, t] == pytest.approx(lost)
-    mixed = mp.Changing([shots, mp.Budget(3, [2] * shots.d, names=shots.names, sense="max")])
+    mixed = mp.TimeVarying([shots, mp.Budget(3, [2] * shots.d, names=shots.names, sense="max")])
     assert not mixed.linear
     assert "realised" not in mp.simulate(mixed, world, {"A": mp.GenCTS()}, T, 2).dataset
     with refused("actions"):
@@ -317,19 +319,19 @@ def test_actions_are_checked_against_the_set_of_the_round(recorded: int) -> None
 
 
 def test_sets_in_turn() -> None:
-    week = mp.Changing(WEEK)
+    week = mp.TimeVarying(WEEK)
     assert [week.at(t) for t in range(1, 12)] == [*WEEK, *WEEK, WEEK[0]]
     assert (week.n == np.max([one.n for one in WEEK], axis=0)).all()
     assert (week.d, week.names, week.sense, week.linear) == (6, WEEK[0].names, "min", True)
     assert week.over(3) is week
-    weather = mp.Changing(by_weather)
+    weather = mp.TimeVarying(by_weather)
     known = weather.over(9)
     assert (known.n == np.max([by_weather(t).n for t in range(1, 10)], axis=0)).all()
     assert known.over(9) is known
     assert (known.over(20).n >= known.n).all()
     assert WEEK[0].over(3) is WEEK[0].at(7) is WEEK[0]
-    assert repr(week) == "Changing(5 sets, 6 arms)"
-    assert repr(weather) == "Changing(a function of t, 6 arms)"
+    assert repr(week) == "TimeVarying(5 sets, 6 arms)"
+    assert repr(weather) == "TimeVarying(a function of t, 6 arms)"
     with pytest.raises(ValueError, match="read-only"):
         known.n[0] = 1
 
@@ -369,17 +371,25 @@ def test_a_learner_wants_the_set_of_the_day() -> None:
 def test_the_first_difference_is_named() -> None:
     two = mp.Budget(1, [1, 1])
     with pytest.raises(mp.InvalidInput, match="2 arms as in round 1, got 3 arms in round 3"):
-        mp.Changing([two, two, mp.Budget(1, [1, 1, 1])])
+        mp.TimeVarying([two, two, mp.Budget(1, [1, 1, 1])])
     with pytest.raises(mp.InvalidInput, match="arm 2 to be 'arm 2' as in round 1, got 'b' in rou"):
-        mp.Changing([two, mp.Budget(1, [1, 1], names=["arm 1", "b"])])
+        mp.TimeVarying([two, mp.Budget(1, [1, 1], names=["arm 1", "b"])])
     with pytest.raises(mp.InvalidInput, match="the sense 'min' as in round 1, got 'max' in round"):
-        mp.Changing([two, mp.Budget(1, [1, 1], sense="max")])
+        mp.TimeVarying([two, mp.Budget(1, [1, 1], sense="max")])
     with pytest.raises(mp.InvalidInput, match="got 6 arms in round 4"):
-        mp.Changing(lambda t: WEEK[0] if t == 4 else two).over(10)
-    no_sets: list[Any] = [[], 3, two, mp.Changing([two]), [two, 3], [mp.Changing([two])], "ab"]
+        mp.TimeVarying(lambda t: WEEK[0] if t == 4 else two).over(10)
+    no_sets: list[Any] = [
+        [],
+        3,
+        two,
+        mp.TimeVarying([two]),
+        [two, 3],
+        [mp.TimeVarying([two])],
+        "ab",
+    ]
     for nothing in [*no_sets, lambda t: t]:
         with refused("sets"):
-            mp.Changing(nothing)
+            mp.TimeVarying(nothing)
     with refused("t"):
         SETS["list"].at(0)
     with pytest.raises(mp.InvalidInput, match=r"over\(horizon\)"):
@@ -396,10 +406,10 @@ def test_refused_before_the_first_round() -> None:
     with refused("environment"):
         mp.simulate(SETS["list"], mp.Attacked.example(), players, 10, 2)
     with refused("jobs"):
-        mp.simulate(mp.Changing(lambda t: WEEK[0]), world, players, 10, 2, jobs=2)
+        mp.simulate(mp.TimeVarying(lambda t: WEEK[0]), world, players, 10, 2, jobs=2)
     large = mp.Transport([30, 30, 30], [50, 40])
     with refused("actions"):
-        mp.simulate(mp.Changing([WEEK[0], large]), world, {"A": mp.ESCB(limit=500)}, 10, 2)
+        mp.simulate(mp.TimeVarying([WEEK[0], large]), world, {"A": mp.ESCB(limit=500)}, 10, 2)
 
 
 def test_a_function_that_changes_its_mind_is_refused() -> None:
@@ -409,7 +419,7 @@ def test_a_function_that_changes_its_mind_is_refused() -> None:
         return mp.Budget(1000, rng.integers(500, 1000, 6))
 
     with pytest.raises(mp.InvalidInput, match="two different sets for round 1"):
-        mp.simulate(mp.Changing(sizes), ENVIRONMENTS["stochastic"], {"A": mp.GenCTS()}, 10, 2)
+        mp.simulate(mp.TimeVarying(sizes), ENVIRONMENTS["stochastic"], {"A": mp.GenCTS()}, 10, 2)
 
 
 def test_the_best_action_is_asked_for_only_where_something_changed() -> None:
@@ -444,7 +454,7 @@ def plain(**more: Any) -> dict[str, Any]:
     return {
         "horizon": 20,
         "trials": 2,
-        "actions": {"type": "Changing", "sets": days},
+        "actions": {"type": "TimeVarying", "sets": days},
         "environment": {"type": "Alternating", "means": MEANS.tolist(), "shift": 0.1},
         "policies": {"GenCTS": {"type": "GenCTS"}},
         **more,
@@ -465,7 +475,7 @@ def test_words_say_what_regret_is_against(tmp_path: Path) -> None:
     for measure in ("regret", "realised"):
         (axes,) = loaded.plot(measure=measure).axes
         assert "against the best action of each round" in axes.get_ylabel()
-    assert "Changing(sets=[Transport(" in str(configuration_table(loaded).rows)
+    assert "TimeVarying(sets=[Transport(" in str(configuration_table(loaded).rows)
     (tmp_path / "again.toml").write_text(experiment_file(loaded))
     again = read(tmp_path / "again.toml").run()
     assert (again.regret.values == result.regret.values).all()
@@ -487,7 +497,9 @@ def test_files_say_what_regret_is_against(tmp_path: Path) -> None:
     with refused("policies.A.policy"):
         build(plain(policies={"A": {"type": "LinTS"}})).run()
     with refused("actions.sets"):
-        build(plain(actions={"type": "Changing", "sets": [one_set, {**one_set, "sense": "max"}]}))
+        build(
+            plain(actions={"type": "TimeVarying", "sets": [one_set, {**one_set, "sense": "max"}]})
+        )
 
 
 def test_the_file_in_the_documentation_runs(
@@ -495,7 +507,7 @@ def test_the_file_in_the_documentation_runs(
 ) -> None:
     page = Path(__file__).parents[3] / "docs" / "experiments.md"
     blocks = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    (text,) = [block for block in blocks if "Changing" in block]
+    (text,) = [block for block in blocks if "TimeVarying" in block]
     monkeypatch.chdir(tmp_path)
     Path("week.toml").write_text(text)
     run(Path("week.toml"), jobs=1)

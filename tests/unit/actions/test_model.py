@@ -268,8 +268,8 @@ def test_ftrl_on_a_model_has_the_regret_of_the_transport() -> None:
 
 
 def test_known_costs_are_in_the_unit_of_the_losses() -> None:
-    euros = Learner(facility([50.0, 40.0, 90.0]), losses=(50, 250))
-    shares = Learner(facility([0.25, 0.2, 0.45]), losses=(0.25, 1.25))
+    euros = Learner(facility([50.0, 40.0, 90.0]), loss_range=(50, 250))
+    shares = Learner(facility([0.25, 0.2, 0.45]), loss_range=(0.25, 1.25))
     rng = np.random.default_rng(2)
     for _ in range(25):
         plays = euros.ask(), shares.ask()
@@ -359,7 +359,7 @@ print(study.verify())
 
 def test_a_study_verifies_in_a_new_process(tmp_path: Any) -> None:
     store = f"sqlite:///{tmp_path}/studies.db"
-    study = Study.create("depots", facility([30.0, 20.0, 60.0]), losses=(0, 100), store=store)
+    study = Study.create("depots", facility([30.0, 20.0, 60.0]), loss_range=(0, 100), store=store)
     for day in range(6):
         play = study.ask(exclude=["depot 2"] if day == 3 else [])
         study.tell(play, {arm: [40.0 + day] * units for arm, units in play.plan.items()})
@@ -422,7 +422,7 @@ def test_an_answer_after_the_time_limit_is_an_action_with_a_gap(tmp_path: Path) 
     """
     model = depots_and_customers(10, 50, unit=100.0)
     store = f"sqlite:///{tmp_path}/studies.db"
-    study = Study.create("depots", model, GenCTS(), losses=(0, 100), seed=1, store=store)
+    study = Study.create("depots", model, GenCTS(), loss_range=(0, 100), seed=1, store=store)
     play = study.ask(key="today", time_limit=0.05)
     assert play.truncated
     assert model.contains(play.action)
@@ -466,7 +466,7 @@ def test_a_gap_is_in_the_unit_of_the_user() -> None:
     """Losses of 0 to 200 instead of 0 to 1, and opening costs in the same unit."""
     gaps = []
     for unit in (1.0, 200.0):
-        learner = Learner(depots_and_customers(4, 8, unit), GenCTS(), losses=(0, unit), seed=2)
+        learner = Learner(depots_and_customers(4, 8, unit), GenCTS(), loss_range=(0, unit), seed=2)
         until = time.monotonic() - 1.0  # no time at all: the bounds of the columns are all there is
         play = learner.engine.ask(
             1, learner.engine.round_set(None, None, (), None), 0.0, None, until

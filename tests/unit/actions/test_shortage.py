@@ -173,7 +173,7 @@ def test_simulation_of_days_without_a_unit() -> None:
 def test_a_report_of_a_day_with_a_shortage_may_come_twice() -> None:
     """What is unmet stands in the plan, so people report it: also when the play is over."""
     day = Transport([1, 1], [2, 2], names=(["A", "B"], ["x", "y"]), shortage=300)
-    learner = mp.Learner(day, mp.GenCTS(), losses=(0, 250))
+    learner = mp.Learner(day, mp.GenCTS(), loss_range=(0, 250))
     play = learner.ask()
     report = {name: [100.0] * units for name, units in play.plan.items()}
     assert any(name.startswith("unmet->") for name in report)

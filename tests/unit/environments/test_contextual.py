@@ -211,7 +211,7 @@ def test_a_policy_that_knows_theta_has_no_regret() -> None:
 
 
 def test_changing_sets_with_features() -> None:
-    sets = mp.Changing([PLANS, mp.Transport([2, 2, 2], [6, 0])])
+    sets = mp.TimeVarying([PLANS, mp.Transport([2, 2, 2], [6, 0])])
     environment = mp.Contextual(THETA, mp.NormalContexts(3))
     result = mp.simulate(sets, environment, [Reader(tuple(THETA)), mp.GenCTS()], 30, 3, seed=0)
     assert np.abs(result.final(repr(Reader(tuple(THETA))))).max() < 1e-9

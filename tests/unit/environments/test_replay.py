@@ -15,7 +15,6 @@ from refusal import refused
 
 from multiplay import (
     ActionSet,
-    Changing,
     Duplicated,
     Feedback,
     GenCTS,
@@ -23,6 +22,7 @@ from multiplay import (
     InvalidInput,
     Play,
     Policy,
+    TimeVarying,
     Transport,
     simulate,
 )
@@ -503,7 +503,7 @@ def test_a_round_needs_outcomes_for_its_own_set_only() -> None:
         for i, name in enumerate(today.names)
         for unit in range(today.n[i])
     ]
-    frame, sets = pd.DataFrame(rows, columns=["arm", "round", "loss"]), Changing(days)
+    frame, sets = pd.DataFrame(rows, columns=["arm", "round", "loss"]), TimeVarying(days)
     environment = Replay(frame, shuffle=False)
     environment.check(sets, 7, 1)
     world = environment.open(sets, 7, [0, 1], 0)
@@ -516,7 +516,7 @@ def test_a_round_needs_outcomes_for_its_own_set_only() -> None:
     assert result.label == "regret against the best action of each round"
     with refused("table: expected at least 3 outcomes of arm 'A->x' in round 1"):
         simulate(sets, Replay(frame), {"GenCTS": GenCTS()}, horizon=7, trials=2)
-    late = Changing([*days, days[0], days[0]])
+    late = TimeVarying([*days, days[0], days[0]])
     environment.check(late, 4, 1)
     with refused("table: expected at least 3 outcomes of arm 'A->x' in round 1"):
         environment.check(late, 5, 1)

@@ -37,7 +37,7 @@ def phi(known: ArmFeatures, today: Any, arms: Sequence[str] = LANES) -> FloatArr
 
 def described(table: Any = KM, features: mp.Features = FEATURES) -> ArmFeatures:
     known = ArmFeatures(features)
-    known.describe(table)
+    known.set_arm_features(table)
     return known
 
 
@@ -60,7 +60,7 @@ def test_a_day_changes_only_its_own_part() -> None:
     assert one.arm is other.arm
     assert one.arm.flags.writeable  # or kernels are compiled again
     assert not np.array_equal(one.day, other.day)
-    known.describe({"km": {"Lyon->north": 500}})
+    known.set_arm_features({"km": {"Lyon->north": 500}})
     assert known.rows({"fuel": 1.5}, LANES).arm[0, 0, 1] == 2.0
 
 
@@ -119,7 +119,7 @@ def test_values_of_new_arms_are_kept_for_features_that_other_arms_have() -> None
 
 def test_arrays_build_the_same_values_again() -> None:
     known = described()
-    known.describe({"rain": {"Lille->north": True}})
+    known.set_arm_features({"rain": {"Lille->north": True}})
     again = ArmFeatures.of(known.features, list(known.places), known.arrays())
     today = {"fuel": 1.7, "weekday": "Mon", "rain": {"Lyon->north": False, "Lyon->south": False}}
     np.testing.assert_array_equal(phi(again, today), phi(known, today))
@@ -211,7 +211,7 @@ def test_wrong_values_of_a_day_are_refused(wrong: Any, message: str) -> None:
 WRONG_TABLES = [
     ({"km": {"*": 3}}, "names of arms"),
     (pd.DataFrame({"arm": ["a", "a"], "km": [1, 2]}), "'a' twice"),
-    (pd.DataFrame({"arm": ["a", "b"], "km": [1, np.nan]}), "arms['km']['b']"),
+    (pd.DataFrame({"arm": ["a", "b"], "km": [1, np.nan]}), "arm_features['km']['b']"),
     (pd.DataFrame({"arm": ["a", "b"], "kilometres": [1, 2]}), "names of features: km"),
     (pd.DataFrame({"arm": ["a", "b"]}), "arms and features"),
     ("no/such/file.csv", "No such file"),
@@ -222,7 +222,7 @@ WRONG_TABLES = [
 def test_wrong_tables_of_arms_are_refused_and_nothing_is_kept(table: Any, message: str) -> None:
     known = described()
     with pytest.raises(mp.InvalidInput, match=re.escape(message)):
-        known.describe(table)
+        known.set_arm_features(table)
     assert list(known.places) == LANES
 
 

@@ -16,7 +16,6 @@ from multiplay import (
     ActionSet,
     Bernoulli,
     Budget,
-    Changing,
     Corrupted,
     GenAdaINF,
     GenCTS,
@@ -26,6 +25,7 @@ from multiplay import (
     Result,
     Stochastic,
     Study,
+    TimeVarying,
     Transport,
     Uniform,
     simulate,
@@ -161,7 +161,7 @@ def test_of_many_policies_the_lowest_are_shown() -> None:
 
 @pytest.mark.parametrize("policy", [GenCTS(), GenCTS(discount=0.9), GenLBINFV(), LinTS()])
 def test_a_learner_shows_the_beliefs_that_arms_gives(policy: Any) -> None:
-    learner = Learner(PLANS, policy, seed=3, losses=(0, 250))
+    learner = Learner(PLANS, policy, seed=3, loss_range=(0, 250))
     assert "0 asked, 0 told" in shown(learner).text
     told(learner, 20)
     pending = learner.ask(key="<today>")
@@ -229,7 +229,7 @@ def test_a_study_shows_its_store_and_one_that_is_gone_too() -> None:
 # ---------------------------------------------------------------- sets
 
 
-@pytest.mark.parametrize("actions", [*SETS, Changing.example()], ids=repr)
+@pytest.mark.parametrize("actions", [*SETS, TimeVarying.example()], ids=repr)
 def test_every_set_is_shown(actions: ActionSet) -> None:
     read = shown(actions)
     assert ["arms, d", str(actions.d)] in read.rows
@@ -239,7 +239,7 @@ def test_every_set_is_shown(actions: ActionSet) -> None:
 
 
 def test_sets_of_a_function_are_shown() -> None:
-    read = shown(Changing(lambda t: Transport([t, 2], [t, 2])))
+    read = shown(TimeVarying(lambda t: Transport([t, 2], [t, 2])))
     assert ["1, 2, ...", "from a function"] in read.rows
 
 

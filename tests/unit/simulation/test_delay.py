@@ -10,7 +10,6 @@ from refusal import refused
 
 from multiplay import (
     Bernoulli,
-    Changing,
     CombUCB,
     Feedback,
     GenAdaINF,
@@ -19,6 +18,7 @@ from multiplay import (
     Play,
     Policy,
     Stochastic,
+    TimeVarying,
     Transport,
     simulate,
 )
@@ -64,7 +64,7 @@ def test_no_delay_changes_nothing() -> None:
 
 
 def test_delay_on_changing_sets() -> None:
-    days = Changing([PLANS, Transport([2, 3, 5], [5, 5])])
+    days = TimeVarying([PLANS, Transport([2, 3, 5], [5, 5])])
     result = simulate(days, COINS, [GenCTS(), GenLBINFV()], T, 3, delay=4, jobs=1)
     assert np.isfinite(result.regret).all()
 

@@ -65,7 +65,7 @@ def test_rewards_and_known_costs_have_their_sign() -> None:
 @pytest.mark.parametrize(
     ("argument", "changes"),
     [
-        ("actions", {"actions": mp.Changing([PLANS, PLANS])}),
+        ("actions", {"actions": mp.TimeVarying([PLANS, PLANS])}),
         ("actions", {"actions": "trucks"}),
         ("environment", {"environment": None}),
         ("horizon", {"horizon": 0}),

@@ -136,7 +136,9 @@ def arm_places(model: ImportedModel, arms: Any) -> list[int]:
         got = f"{model.names[twice]!r} twice"
         raise InvalidInput("arms", "each column once", got, "Remove one of them.")
     if not places:
-        raise InvalidInput("arms", "at least one column", repr(arms)[:60], "Use 'x[*]', say.")
+        raise InvalidInput(
+            "arms", "at least one column", repr(arms)[:60], "Use 'x[*]', for example."
+        )
     return places
 
 
@@ -173,7 +175,7 @@ def _places_of(model: ImportedModel, one: Any) -> list[int]:
     if model.place is not None:
         try:
             found = model.place(one)
-        except (AttributeError, TypeError):  # an expression of the library, say
+        except (AttributeError, TypeError):  # an expression of the library, for example
             found = None
         if found is not None:
             return list(found) if isinstance(found, list) else [found]

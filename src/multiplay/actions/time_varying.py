@@ -10,6 +10,7 @@ import numpy as np
 
 from multiplay._support.checks import is_list, positive_integer
 from multiplay._support.formatting import Table, left_out
+from multiplay._support.hints import Hint, Term
 from multiplay.actions.base import ActionSet, Duplicate
 from multiplay.actions.transport import Transport
 from multiplay.errors import InvalidInput
@@ -19,7 +20,7 @@ from multiplay.types import IntArray
 MOST_SETS_SHOWN = 7  # in a notebook
 
 
-class Changing(ActionSet, vectorised=True):
+class TimeVarying(ActionSet, vectorised=True):
     r"""A different set in each round, over the same arms.
 
     .. math::
@@ -30,7 +31,8 @@ class Changing(ActionSet, vectorised=True):
 
     ``simulate`` plays round t on :math:`\mathcal{A}_t`, and measures the regret :math:`R_T` against
     the best action of each round, for the means :math:`\ell(t)` of its losses. An arm that cannot
-    be played in some round has :math:`n_i = 0` there: a closed lane, say. A policy starts with the
+    be played in some round has :math:`n_i = 0` there, such as a closed lane. A policy starts with
+    the
     set of round 1.
 
     What one set has, a best action or a hull, this one has not: ask ``at(t)`` for it.
@@ -55,14 +57,14 @@ class Changing(ActionSet, vectorised=True):
     Examples
     --------
     >>> from multiplay import Bernoulli, GenCTS, Stochastic, simulate
-    >>> week = Changing([Transport([3, 2], [4, 1]), Transport([2, 3], [1, 4])])
+    >>> week = TimeVarying([Transport([3, 2], [4, 1]), Transport([2, 3], [1, 4])])
     >>> week.n, week.at(3)
     (array([3, 2, 2, 3]), Transport(supply=[3, 2], demand=[4, 1]))
     >>> result = simulate(week, Stochastic(Bernoulli([0.2, 0.5, 0.4, 0.3])),
     ...                   {"GenCTS": GenCTS()}, horizon=50, trials=2)
     >>> result.label
     'regret against the best action of each round'
-    >>> Changing(lambda t: Transport([t, 2], [t, 2])).over(horizon=10).n
+    >>> TimeVarying(lambda t: Transport([t, 2], [t, 2])).over(horizon=10).n
     array([10,  2,  2,  2])
     """
 
@@ -82,7 +84,7 @@ class Changing(ActionSet, vectorised=True):
                 "sets",
                 "a list of action sets, or a function of t that returns one",
                 repr(sets),
-                "Write Changing([monday, tuesday]), say.",
+                "Use TimeVarying([monday, tuesday]), for example.",
             )
         if callable(sets):
             self.sets, first = sets, _one_set(1, sets(1))
@@ -100,7 +102,7 @@ class Changing(ActionSet, vectorised=True):
 
     def __repr__(self) -> str:
         sets = f"{len(self.sets)} sets" if isinstance(self.sets, tuple) else "a function of t"
-        return f"Changing({sets}, {self.d} arms)"
+        return f"TimeVarying({sets}, {self.d} arms)"
 
     def _table(self) -> Table:
         """Return the sets of the first rounds."""
@@ -236,12 +238,12 @@ class Changing(ActionSet, vectorised=True):
 
 def _one_set(t: int, given: Any) -> ActionSet:
     """Return the set of round t, or raise ``InvalidInput`` unless it is an ordinary set."""
-    if not isinstance(given, ActionSet) or isinstance(given, Changing):
+    if not isinstance(given, ActionSet) or isinstance(given, TimeVarying):
         raise InvalidInput(
             "sets",
             "an action set for every round",
             f"{given!r} for round {t}",
-            "Give Transport([1, 4, 5], [4, 6]), say.",
+            Hint("Use {}, for example.", Term("Transport([1, 4, 5], [4, 6])", "ActionSet")),
         )
     return given
 

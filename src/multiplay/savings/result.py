@@ -1,15 +1,16 @@
-"""Saved: the estimated saving of plays against a rule, as users see it."""
+"""Savings: the estimated saving of plays against a rule, as users see it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from multiplay._support.formatting import Table, left_out, percent, plural
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import Words
+from multiplay.types import MaybeKnown, Note, PlainName, Sense
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used: it takes as long as all the rest
@@ -21,7 +22,7 @@ MOST_SHOWN = 20  # rows of a table in a notebook
 WORTH_A_SENTENCE = 0.01  # share of the rule's units on arms with few bills
 
 
-class WeekSaved(NamedTuple):
+class WeekSavings(NamedTuple):
     """The saving of one week.
 
     Attributes
@@ -36,9 +37,9 @@ class WeekSaved(NamedTuple):
 
     week: str
     days: int
-    saved: float
-    low: float
-    high: float
+    saved: MaybeKnown
+    low: MaybeKnown
+    high: MaybeKnown
 
 
 class Evidence(NamedTuple):
@@ -64,7 +65,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Saved(HasPanel):
+class Savings(HasPanel):
     r"""The expected saving of the plays of a study against a rule, with an interval.
 
     For plays :math:`a_t` and the plans :math:`b_t` of the rule on the same sets,
@@ -83,7 +84,7 @@ class Saved(HasPanel):
         The saving with its interval, in the user's unit.
     share : float
         The saving as a share of what the rule would have cost.
-    by_week : tuple of WeekSaved
+    by_week : tuple of WeekSavings
         The saving of each week; ``weeks`` is the same as a data frame.
     evidence : tuple of Evidence
         The arms of the rule and of the plays, and how many bills each has; ``rests_on`` is the same
@@ -121,36 +122,36 @@ class Saved(HasPanel):
 
     Examples
     --------
-    >>> saved = Saved(total=1200.0, low=900.0, high=1500.0, share=0.1, rule="in proportion",
+    >>> saved = Savings(total=1200.0, low=900.0, high=1500.0, share=0.1, rule="in proportion",
     ...               paid=10800.0, days=60, words=Words("EUR"))
     >>> print(saved)
     saved 1,200 EUR against in proportion, 95 %: 900 to 1,500; paid 10,800 EUR on 60 days.
     """
 
-    total: float
-    low: float
-    high: float
-    share: float
-    by_week: tuple[WeekSaved, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-    thin: float = 0.0
-    never: float = 0.0
-    stale: float = 0.0
-    left_out: int = 0
+    total: MaybeKnown
+    low: MaybeKnown
+    high: MaybeKnown
+    share: Annotated[MaybeKnown, "As a share of what the rule would have cost."]
+    by_week: Annotated[tuple[WeekSavings, ...], PlainName("weeks")] = ()
+    evidence: Annotated[tuple[Evidence, ...], PlainName("rests_on")] = ()
+    thin: Annotated[float, "Share of the rule's units on arms with fewer than 5 bills."] = 0.0
+    never: Annotated[float, "Share of the rule's units on arms without bills."] = 0.0
+    stale: Annotated[float, "Share on arms with fewer than 5 bills in four weeks."] = 0.0
+    left_out: Annotated[int, "Plays for which the rule has no plan."] = 0
     method: str = "model"
-    agrees: bool | None = None
-    trust: str = ""
-    entry: int | None = None
-    paid: float = 0.0
+    agrees: Annotated[bool | None, "Whether the doubly robust estimate agrees."] = None
+    trust: Annotated[str, "Why the interval may be wrong; empty if there is no reason."] = ""
+    entry: Annotated[int | None, "The last entry of the journal that was read."] = None
+    paid: MaybeKnown = 0.0
     days: int = 0
     simulated: bool = False
     learning: bool = False
     rule: str = ""
     level: float = 0.95
     words: Words = PLAIN
-    sense: str = "min"
+    sense: Sense = "min"
 
-    def __str__(self) -> str:
+    def __str__(self) -> Annotated[str, Note.SHOWN]:
         return " ".join([self.sentence, *self.remarks])
 
     @property
@@ -186,7 +187,7 @@ class Saved(HasPanel):
     @property
     def weeks(self) -> pd.DataFrame:
         """The saving of each week: week, days, saved, low and high."""
-        return _frame(WeekSaved, self.by_week)
+        return _frame(WeekSavings, self.by_week)
 
     @property
     def rests_on(self) -> pd.DataFrame:
@@ -198,7 +199,7 @@ class Saved(HasPanel):
 
         Examples
         --------
-        >>> Saved(12.0, 8.0, 16.0, 0.5).to_dict()["share"]
+        >>> Savings(12.0, 8.0, 16.0, 0.5).to_dict()["share"]
         0.5
         """
         plain = asdict(self)
@@ -246,8 +247,8 @@ class Saved(HasPanel):
 
         Examples
         --------
-        >>> weeks = [WeekSaved(day, 7, 60.0, 40.0, 80.0) for day in ("2026-03-02", "2026-03-09")]
-        >>> len(Saved(120.0, 90.0, 150.0, 0.1, tuple(weeks)).plot().axes[0].patches)
+        >>> weeks = [WeekSavings(day, 7, 60.0, 40.0, 80.0) for day in ("2026-03-02", "2026-03-09")]
+        >>> len(Savings(120.0, 90.0, 150.0, 0.1, tuple(weeks)).plot().axes[0].patches)
         2
         """
         from multiplay.results.plots import plot_bars, save_figure

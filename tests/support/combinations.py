@@ -174,15 +174,9 @@ REASONS: dict[str, Reason] = {
         NOT_BUILT,
         "Ordered units have a posterior for coins (`GenCTS`) and losses (`BootstrapCTS`).",
     ),
-    "terms of units": Reason(
-        NOT_BUILT,
-        "The costs of ordered units increase, and so do those of changes and promises: the sum "
-        "could be minimised in the same way.",
-    ),
     "margin of units": Reason(
         NOT_BUILT, "An allowance needs the variance of a difference of plans by unit."
     ),
-    "solver of units": Reason(NOT_BUILT, "The solver of a `Model` is not given costs by unit."),
     "copies": Reason(
         NOT_BUILT,
         "The policy chooses copies, which are arms of another set. Constraints, features and "
@@ -236,10 +230,7 @@ OF_OPTIONS: Pairs = {
     **pairs("one seed", "features", "", "joint draw"),
     **pairs("pseudo units", "features", "", "posterior"),
     **pairs("ordered units", "features", "", "posterior"),
-    **pairs("ordered units", "switching cost", "policy", "terms of units"),
     **pairs("ordered units", "baseline", "policy", "margin of units"),
-    **pairs("ordered units", "hard promise", "promises", "terms of units"),
-    **pairs("ordered units", "known costs", "actions", "solver of units"),
     **pairs("ordered units", "not a sum", "actions", "unit values"),
     **pairs(("ordered units", "copies of units"), "totals", "losses", "unit losses"),
     **pairs("copies of units", "features", "policy", "copies"),

@@ -38,6 +38,7 @@ MOST_ARMS_SHOWN = 20  # in a notebook
 MOST_ARMS_SOLVED = 1000  # of a set for which a notebook computes m and M
 MOST_CHECKED = 64  # tuples of names that are known to be different
 ORDERED = Option("unit_means", "'ordered'")  # of a policy
+TIE = 1e-12  # between pooled units: solvers are slow where many costs are equal
 
 
 class ActionSet(HasPanel, ABC):
@@ -319,14 +320,11 @@ class ActionSet(HasPanel, ABC):
         array([1, 2])
         """
         given, shape = self._by_unit(means)
-        sign, n = self.sign, self.n
+        sign = self.sign
         increasing = (np.diff(sign * given, axis=2) >= 0).all()
-        if self.linear and not self.extra and increasing and self._sorts_units:
-            unit = np.minimum(unit_numbers(n), given.shape[2]) - 1
-            costs = sign * given[:, owners(n), unit]
-            if self.offset is not None:
-                costs = costs + sign * self.offset[owners(n)]
-            return self._argmin_by_unit(np.ascontiguousarray(costs)).reshape(shape)
+        if increasing and self._solves_units:
+            costs = np.ascontiguousarray(self.costs_by_unit(given))
+            return self._argmin_by_unit(costs).reshape(shape)
         everything = self._listed_by_unit(bool(increasing))
         values = np.stack([self.value_by_unit(everything, row) for row in given])
         best: IntArray = everything[(sign * values).argmin(axis=1)].reshape(shape)
@@ -366,8 +364,10 @@ class ActionSet(HasPanel, ABC):
         return self._argmin_increasing(costs)
 
     @cached_property
-    def _sorts_units(self) -> bool:
-        """Whether ``argmin_increasing`` solves the set."""
+    def _solves_units(self) -> bool:
+        """Whether ``best_by_unit`` solves the set for increasing costs, without a list."""
+        if not self.linear or self.extra:
+            return False
         try:
             self._argmin_increasing(np.zeros((1, int(self.n.sum()))))
         except InvalidInput:
@@ -376,7 +376,7 @@ class ActionSet(HasPanel, ABC):
 
     def check_by_unit(self) -> None:
         """Raise ``InvalidInput`` unless ``best_by_unit`` solves the set for increasing costs."""
-        if not (self.linear and not self.extra and self._sorts_units):
+        if not self._solves_units:
             self._listed_by_unit(True)
 
     def _listed_by_unit(self, increasing: bool) -> IntArray:
@@ -430,6 +430,22 @@ class ActionSet(HasPanel, ABC):
         array([-0.25, -0.5 ])
         """
         return self.sign * (means if self.offset is None else means + self.offset)
+
+    def costs_by_unit(self, means: FloatArray) -> FloatArray:
+        """Return ``costs_of`` every unit, (rows, copies), for means of arms or of their units.
+
+        Examples
+        --------
+        >>> from multiplay import Budget
+        >>> Budget(3, caps=[3, 2]).costs_by_unit(np.array([[[0.1, 0.4], [0.2, 0.3]]]))
+        array([[0.1, 0.4, 0.4, 0.2, 0.3]])
+        """
+        owner = owners(self.n)
+        if means.ndim == 2:
+            return self.costs_of(means)[:, owner]
+        unit = np.minimum(unit_numbers(self.n), means.shape[2]) - 1
+        offset = 0.0 if self.offset is None else self.offset[owner]
+        return self.sign * (means[:, owner, unit] + offset)
 
     def _whole(self, argument: str, means: ArrayLike) -> FloatArray:
         """Return means + offset."""
@@ -698,6 +714,26 @@ def sums_by_unit(means: FloatArray, action: IntArray) -> FloatArray:
     beyond = np.maximum(action - K, 0) * means[row, arm, K - 1]
     total: FloatArray = sums[row, arm, np.minimum(action, K)] + beyond
     return total
+
+
+def best_of(actions: ActionSet, theta: FloatArray) -> IntArray:
+    """Return the best actions for numbers of arms, (rows, d), or of their units, (rows, d, K)."""
+    if theta.ndim == 2:
+        return actions.best(theta)
+    return actions.best_by_unit(theta + actions.sign * TIE * np.arange(theta.shape[2]))
+
+
+def values_of(actions: ActionSet, plans: IntArray, theta: FloatArray) -> FloatArray:
+    """Return the values of plans for each row, (rows, k, d), for numbers as in ``best_of``."""
+    if theta.ndim == 2:
+        return actions.value(plans, theta[:, None])
+    both = zip(plans, theta, strict=True)
+    return np.stack([actions.value_by_unit(own, means) for own, means in both])
+
+
+def added(theta: FloatArray, by_arm: FloatArray) -> FloatArray:
+    """Return numbers of arms, or of their units, with what is added to each unit of an arm."""
+    return theta + (by_arm if theta.ndim == by_arm.ndim else by_arm[..., None])
 
 
 def whole_box(action: FloatArray, n: IntArray) -> BoolArray:

@@ -450,6 +450,24 @@ class Model(ActionSet, vectorised=True):
     def _signed_height(self, action: IntArray) -> float:
         return self.sign * float(self.known(action))
 
+    @cached_property
+    def _solves_units(self) -> bool:
+        return self.extra or super()._solves_units
+
+    def _argmin_by_unit(self, costs: FloatArray) -> IntArray:
+        """With known costs of helpers, solve for a column of each unit."""
+        if not self.extra:
+            return super()._argmin_by_unit(costs)
+        copies, owner = self._duplicate
+        model = copies.shifted(np.zeros(len(owner)), self._scale)
+        assert isinstance(model, Model)
+        action = np.zeros((len(costs), self.d), dtype=np.int64)
+        for row, chosen in zip(costs, action, strict=True):
+            found, gap = model._answer(row, known=True)
+            deadline.report_gap(gap)
+            np.add.at(chosen, owner, found)
+        return action
+
     # ------------------------------------------------------------ derived sets and numbers
 
     @cached_property

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.actions.base import added, best_of, sums_by_unit
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 GAP = 1e-4  # of the cost, at which columns suffice
@@ -35,7 +36,7 @@ class RemainingSet(NamedTuple):
         The set, in the user's unit.
     weight : float
         The number of plays that it stands for.
-    means : array of shape (d,)
+    means : array of shape (d,), or (d, K) by unit
         What a unit of each arm costs, beside the known costs of the set: its believed mean, or as
         the policy draws it.
     amounts : array of shape (promises, d)
@@ -46,6 +47,12 @@ class RemainingSet(NamedTuple):
     weight: float
     means: FloatArray
     amounts: FloatArray
+
+    def value(self, plan: IntArray) -> float:
+        """Return what the units of a plan cost."""
+        if self.means.ndim == 1:
+            return float((plan * self.means).sum())
+        return float(sums_by_unit(self.means[np.newaxis], plan[np.newaxis]).sum())
 
 
 class Prices(NamedTuple):
@@ -124,7 +131,7 @@ class Columns:
         value, use = 0.0, np.zeros(len(prices))
         for one in self.sets:
             plan = best_plan(one, prices, cost)
-            value += one.weight * one.actions.sign * float((plan * one.means).sum())
+            value += one.weight * one.actions.sign * one.value(plan)
             if one.actions.has_known:
                 value += one.weight * one.actions.sign * float(one.actions.known_cost(plan))
             use = use + one.weight * (one.amounts * plan).sum(axis=1)
@@ -189,7 +196,7 @@ def best_plan(one: RemainingSet, prices: FloatArray, cost: float = 1.0) -> IntAr
     paid = paid_for(one.amounts, prices)
     if not cost:
         return one.actions.argmin(paid)
-    plan: IntArray = one.actions.best((one.means + one.actions.sign * paid)[np.newaxis])[0]
+    plan: IntArray = best_of(one.actions, added(one.means, one.actions.sign * paid)[np.newaxis])[0]
     return plan
 
 
@@ -201,7 +208,7 @@ def paid_for(amounts: FloatArray, prices: FloatArray) -> FloatArray:
 
 def _penalties(sets: Sequence[RemainingSet]) -> FloatArray:
     """Return the dearest unit per unit of consumption, times ``PENALTY``."""
-    means = np.concatenate([np.abs(one.means) for one in sets])
+    means = np.concatenate([np.abs(one.means).ravel() for one in sets])
     dearest = float(means.max(initial=0.0)) or 1.0
     return PENALTY * dearest * _reciprocals(sets)
 

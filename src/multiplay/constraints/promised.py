@@ -162,7 +162,7 @@ class Promised(Term):
 
     def enforce(self, plan: IntArray, cheapest: Cheapest, keeps: Keeps) -> IntArray:
         """Return the plans at the prices, or at raised ones; later terms pay them too."""
-        self.decisions, cheapest.paid = [], np.zeros(cheapest.theta.shape)
+        self.decisions, cheapest.paid = [], np.zeros(cheapest.proposal.shape)
         for row, (today, prices) in enumerate(self.rows):
             own = cheapest.rows(np.array([row]))
 

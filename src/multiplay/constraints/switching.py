@@ -10,7 +10,7 @@ import numpy as np
 
 from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
-from multiplay.actions.base import owners, unit_numbers
+from multiplay.actions.base import owners, unit_numbers, values_of
 from multiplay.constraints.constraint import Constraint
 from multiplay.errors import InvalidInput
 from multiplay.types import FloatArray, IntArray
@@ -132,7 +132,7 @@ class Changes(NamedTuple):
         actions
             The set.
         theta, proposal
-            The costs of each row, (rows, d), and the best plans for them.
+            The costs of each row, (rows, d) or by unit, (rows, d, K), and the best plans for them.
             The proposal is returned where changes cost nothing.
 
         Examples
@@ -151,16 +151,15 @@ class Changes(NamedTuple):
             return proposal
         if actions.linear and 0 < n.sum() <= MOST_COPIES:
             owner, k = owners(n), unit_numbers(n)
-            costs = actions.costs_of(theta)
             with suppress(InvalidInput):  # a set of the user that cannot be copied
-                found = actions.argmin_increasing(costs[:, owner] + self.by_unit(owner, k))
+                costs = actions.costs_by_unit(theta) + self.by_unit(owner, k)
+                found = actions.argmin_increasing(costs)
                 return np.where(free[:, None], proposal, found)
         rows = np.arange(len(theta))
         both = np.stack(
             [proposal, np.where(actions.contains(last)[:, None], last, proposal)], axis=1
         )
-        values = actions.sign * actions.value(both, theta[:, None])
-        values = values + self.of(both)
+        values = actions.sign * values_of(actions, both, theta) + self.of(both)
         better: IntArray = both[rows, values.argmin(axis=1)]
         return better
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.actions.base import added, best_of
 from multiplay.constraints.switching import Changes
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -30,7 +31,7 @@ class Cheapest:
     ----------
     actions : ActionSet
         The set.
-    theta : array of shape (rows, d)
+    theta : array of shape (rows, d), or (rows, d, K) by unit
         The costs of the policy; made where they are needed.
     proposal : array of shape (rows, d)
         The best plans for them.
@@ -68,8 +69,8 @@ class Cheapest:
         """Return the plans where a unit of each arm pays ``paid`` more, (rows, d)."""
         changes, plan = self.changes, self.proposal
         if paid is not None:
-            theta = self.theta + self.actions.sign * paid
-            plan = self.actions.best(theta)
+            theta = added(self.theta, self.actions.sign * paid)
+            plan = best_of(self.actions, theta)
         elif changes is not None and changes.cost_something:
             theta = self.theta
         else:
@@ -161,7 +162,7 @@ def seen_first(
 
     Where its proposal is not the best plan for its costs, the arms of the proposal must be seen
     first, and cost far less: so a constraint that changes the plan keeps many of them. ``early``
-    are the rows where that may be so, (rows,); all of them if it is None.
+    are the rows where that may be so, (rows,); all of them if it is None, but none by unit.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def seen_first(
     array([[ 0. , -9.7]])
     """
     finite: FloatArray = np.nan_to_num(theta, nan=0.5, posinf=FAR, neginf=-FAR)
-    if early is not None and not early.any():
+    if theta.ndim == 3 or (early is not None and not early.any()):
         return finite
     first = (actions.best(finite) != proposal).any(axis=1)
     if early is not None:

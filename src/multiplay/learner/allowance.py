@@ -25,7 +25,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.policies import Play
-from multiplay.policies.wrapped import check_limits
+from multiplay.policies.wrapped import check_arm_means, check_limits
 from multiplay.types import Arrays, FloatArray, IntArray
 
 EACH_DAY = "each day"
@@ -203,6 +203,7 @@ class AllowanceState:
             expected = "no features, because an allowance compares means that do not depend on them"
             raise InvalidInput("features", expected, "features", "Leave out the baseline.")
         check_limits(state.policy, state.usual.actions, state.has_index)
+        check_arm_means(state.policy)
         low = state.ranges.origin
         if low < 0:
             expected, got = "0 or more, because an allowance is a share", f"a range from {low:g}"

@@ -49,7 +49,7 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import PromiseBook, PromiseReport, used_units
+from multiplay.learner.promises import PromiseBook, PromiseReport, draws_costs, used_units
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import REFUSED, ParsedLosses, Report, Reports, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
@@ -677,7 +677,11 @@ class Engine:
         """Return the play of the policy under all constraints; as ``PolicyState.choose``."""
         state, actions = self.state, round_set.actions
         promised = self.promises.of_play(state, self.beliefs, round_set, ahead, when)
-        if promised is not None and not state.has_index:
+        if (
+            promised is not None
+            and self.switching is None
+            and not draws_costs(state, promised.kept)
+        ):
             return *promised.priced(state, round_set, label, until), None
         rng = Streams(state.rng.state.copy())
         play, truncated, gap = state.choose(round_set, label, until)

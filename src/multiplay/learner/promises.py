@@ -20,6 +20,7 @@ from multiplay._support.serialization import pack, set_digest
 from multiplay._support.suggestions import suggestion
 from multiplay._support.words import money_text
 from multiplay.actions import ActionSet
+from multiplay.actions.base import added
 from multiplay.constraints.prices import OVER, Prices, RemainingSet, best_plan, overshot, paid_for
 from multiplay.constraints.promise import Promise, promise_of
 from multiplay.constraints.promised import MOST_PAST, Promised, Promises, RemainingPeriod
@@ -31,6 +32,7 @@ from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import NO_LIMITS, RoundSet, check_storable
 from multiplay.policies import Play
+from multiplay.policies.index import orders_units
 from multiplay.random import PRICE, Streams
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -362,7 +364,7 @@ class PromiseBook:
             known.insert(0, today.limits.apply(given) if today.limits else given)
             pool = [*self.past, given][-MOST_PAST:]
             left = np.maximum(left, 1)
-        means, indexed = _means(state, beliefs), state.has_index
+        means, indexed = _means(state, beliefs), draws_costs(state, kept)
 
         def costs(actions: ActionSet, number: int) -> FloatArray:
             found = self._drawn(state, actions, number, today) if indexed else None
@@ -395,8 +397,7 @@ class PromiseBook:
         arrays = state.arms.cut(state.arms.places(actions.names))
         theta = state.policy.index(today.actions, arrays, Streams(_words(number).copy()))
         assert theta is not None
-        costs: FloatArray = today.bounds.low + today.ranges.scale * _finite(theta)[0]
-        return costs
+        return added(today.ranges.scale * _finite(theta)[0], today.bounds.low)
 
     def _once(self, what: Hashable, actions: ActionSet, make: Callable[[], Any]) -> Any:
         """Return what was made of a set before, or make it."""
@@ -622,6 +623,17 @@ class PromiseBook:
     def fresh(self) -> PromiseBook:
         """Return the state before the first play."""
         return PromiseBook(self.initial)
+
+
+def draws_costs(state: PolicyState, kept: Sequence[ActivePromise]) -> bool:
+    """Return whether prices are those of costs that the policy draws, and not of means.
+
+    Means where it has none, and where units are ordered for soft promises alone: so plays of old
+    journals stay the same.
+    """
+    return state.has_index and (
+        any(one.promise.hard for one in kept) or not orders_units(state.policy)
+    )
 
 
 def checked_promises(given: Any) -> tuple[Promise, ...]:

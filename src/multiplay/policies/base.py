@@ -235,8 +235,9 @@ class Policy(ABC):
         r"""Return the :math:`\theta` of which ``choose`` plays the best action, (trials, d).
 
         It draws the same random numbers as ``choose``, which plays ``actions.best(index)`` where
-        all arms were seen. None if the policy does not play the best action for one such vector;
-        then it cannot be limited by an allowance.
+        all arms were seen. Of shape (trials, d, K) if each unit of an arm has a number of its own,
+        which do not decrease (for rewards: increase). None if the policy does not play the best
+        action for such numbers; then no constraint can change its plans.
 
         Examples
         --------

@@ -14,6 +14,7 @@ from multiplay._support.checks import check_instance
 from multiplay._support.hints import Hint
 from multiplay._support.serialization import with_prefix, without_prefix
 from multiplay.actions import ActionSet, InProportion, Rule, TimeVarying
+from multiplay.actions.base import added
 from multiplay.constraints.baseline import (
     ROUNDS_OF_WEEK,
     Allowed,
@@ -37,7 +38,14 @@ from multiplay.policies.base import Play, Policy
 from multiplay.policies.bootstrapcts import FOLLOWING, BootstrapCTS
 from multiplay.policies.gencts import GenCTS
 from multiplay.policies.index import expects_changes
-from multiplay.policies.wrapped import Wrapped, check_index, check_limits, has_index, must_see
+from multiplay.policies.wrapped import (
+    Wrapped,
+    check_arm_means,
+    check_index,
+    check_limits,
+    has_index,
+    must_see,
+)
 from multiplay.random import PRICE, Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -260,6 +268,7 @@ class Constrained(Wrapped):
         if self._limits:
             check_limits(self.policy, actions, indexed)
         if limit is not None:
+            check_arm_means(self.policy)
             _rule_plan(limit, actions)
             if self.policy.reads_features and actions.features is not None:
                 expected = "no features, because an allowance compares means"
@@ -285,7 +294,8 @@ class Constrained(Wrapped):
                 words = np.repeat(_words(len(drawn)), trials, axis=0)
                 index = self.policy.index(actions, state, Streams(words))
                 assert index is not None  # see start
-                drawn.append(offset + np.nan_to_num(index, nan=0.5, posinf=FAR, neginf=-FAR))
+                theta = np.nan_to_num(index, nan=0.5, posinf=FAR, neginf=-FAR)
+                drawn.append(added(theta, offset[None]))
             of_trial: FloatArray = drawn[number][trial]
             return of_trial
 

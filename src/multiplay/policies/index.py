@@ -60,6 +60,7 @@ class ArmPolicy(Policy):
     changing = True
     partial = True
     absorbs = True
+    uses_known = True
 
     def __repr__(self) -> str:
         said = {k: v for k, v in settings(self).items() if v is not None and v is not False}
@@ -210,12 +211,12 @@ class IndexPolicy(ArmPolicy):
             state["t"] = np.ones(trials, dtype=np.int64)
         return state
 
-    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray | None:
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta`, for which ``choose`` plays the best action, (trials, d).
 
-        None if each unit has a number of its own.
+        Of shape (trials, d, K) if each unit has a number of its own.
         """
-        return None if self.posterior.by_unit else self._theta(actions, state, rng)
+        return self._theta(actions, state, rng)
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for the index."""
@@ -348,6 +349,11 @@ def expects_changes(policy: Policy) -> bool:
     if follows_changes(policy) or not isinstance(policy, ArmPolicy):
         return True
     return not (isinstance(policy.posterior, LossMoments) or policy.posterior.by_unit)
+
+
+def orders_units(policy: Policy) -> bool:
+    """Return whether each unit of an arm has a mean of its own."""
+    return isinstance(policy, ArmPolicy) and policy.posterior.by_unit
 
 
 def is_ordered(unit_means: str | None) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from multiplay.actions import ActionSet
+from multiplay.actions.base import best_of, values_of
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import Play
 from multiplay.posteriors.base import Posterior
@@ -22,7 +23,6 @@ RARELY = "rarely"
 SHARE = 0.035  # of the rounds so far that pass without a call: 182 calls in 10^4 rounds
 MOST_PLANS = 32  # that are known in a trial
 PLANS, PLAYED, ROUNDS = "replan_plans", "replan_played", "replan_rounds"
-TIE = 1e-12  # between pooled units: solvers are slow where many costs are equal
 
 Plan: TypeAlias = Callable[[ActionSet, Arrays, FloatArray], Play]
 
@@ -35,19 +35,12 @@ class EveryRound:
 
     def of(self, posterior: Posterior) -> Plan:
         """Return the function that plans."""
-        if posterior.by_unit:
-            return best_by_unit
         return partial(best_after_unseen, posterior) if posterior.sees_first else best
 
 
 def best(actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
     """Play the best action."""
-    return Play(actions.best(theta))
-
-
-def best_by_unit(actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
-    """Play the best action for the means of all units, (trials, d, K)."""
-    return Play(actions.best_by_unit(theta + actions.sign * TIE * np.arange(theta.shape[2])))
+    return Play(best_of(actions, theta))
 
 
 def best_after_unseen(posterior: Any, actions: ActionSet, state: Arrays, theta: FloatArray) -> Play:
@@ -125,7 +118,7 @@ class Rarely:
     ) -> Play:
         """Play the best action, or the best known one; the cache has the known plans."""
         unseen = posterior.unseen(actions, state) if posterior.sees_first else None
-        (trials, d), by_unit = theta.shape[:2], posterior.by_unit
+        trials, d = theta.shape[:2]
         known = state if ROUNDS in state else _no_plans(trials, d)
         plans, played, (passed, called) = known[PLANS], known[PLAYED], known[ROUNDS].T
         early = np.zeros(trials, bool) if unseen is None else unseen.any(axis=1)
@@ -133,18 +126,13 @@ class Rarely:
         action = np.empty((trials, d), np.int64)
         if not due.all():
             kept = ~due
-            if by_unit:
-                both = zip(plans[kept].transpose(0, 2, 1), theta[kept], strict=True)
-                values = np.stack([actions.value_by_unit(own, means) for own, means in both])
-            else:
-                values = actions.value(plans[kept].transpose(0, 2, 1), theta[kept][:, None])
+            values = values_of(actions, plans[kept].transpose(0, 2, 1), theta[kept])
             values = np.where(played[kept] > 0, actions.sign * values, np.inf)
             slot = values.argmin(axis=1)
             action[kept] = np.take_along_axis(plans[kept], slot[:, None, None], axis=2)[:, :, 0]
         solved = due & ~early
         if solved.any():
-            found = best_by_unit if by_unit else best
-            action[solved] = found(actions, state, theta[solved]).action
+            action[solved] = best_of(actions, theta[solved])
         if unseen is not None and early.any():
             action[early] = actions.argmin(-unseen[early].astype(float))
         rounds = np.stack([passed + 1, np.where(due, passed, called)], axis=1)

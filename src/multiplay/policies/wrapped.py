@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from multiplay._support.hints import Hint
 from multiplay.actions import ActionSet
+from multiplay.actions.base import ORDERED
 from multiplay.actions.costs import Requirement
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import LearnsFrom, Policy
-from multiplay.policies.index import ArmPolicy
+from multiplay.policies.index import ArmPolicy, orders_units
 from multiplay.random import Streams
 from multiplay.types import Arrays, BoolArray, FloatArray
 
@@ -85,6 +87,13 @@ def check_index(policy: Policy, indexed: bool, because_of: str) -> None:
             f"{policy!r}",
             "Use BootstrapCTS or GenCTS.",
         )
+
+
+def check_arm_means(policy: Policy) -> None:
+    """Raise ``InvalidInput`` if units have means of their own, with which no allowance is made."""
+    if orders_units(policy):
+        expected = "one mean for each arm, because an allowance compares plans by them"
+        raise InvalidInput("policy", expected, f"{policy!r}", Hint("Leave out {}.", ORDERED))
 
 
 def check_limits(policy: Policy, actions: ActionSet, indexed: bool) -> None:

@@ -27,13 +27,21 @@ def random_days(rng: np.random.Generator, days: int) -> list[Transport]:
     return found
 
 
+def costs_of(one: RemainingSet, plans: IntArray) -> FloatArray:
+    """Return what plans cost, where each unit may have a mean of its own."""
+    if one.means.ndim == 1:
+        costs: FloatArray = plans @ one.means
+        return costs
+    return np.array([sum(m[:k].sum() for m, k in zip(one.means, a, strict=True)) for a in plans])
+
+
 def listed_program(sets: list[RemainingSet], limits: FloatArray) -> float:
     """Return the optimal cost of the same program over all actions, by HiGHS; NaN if infeasible."""
     actions = [one.actions.all_actions() for one in sets]
     parts = list(zip(sets, actions, strict=True))
     cost = np.concatenate(
         [
-            one.weight * one.actions.sign * (all_ @ one.means + one.actions.known_cost(all_))
+            one.weight * one.actions.sign * (costs_of(one, all_) + one.actions.known_cost(all_))
             for one, all_ in parts
         ]
     )
@@ -68,6 +76,22 @@ def test_prices_are_those_of_the_whole_program(seed: int) -> None:
             for paid in [means + found.prices @ amounts]
         )
         assert bound - found.prices @ limits == pytest.approx(optimal, rel=2e-4)  # duality
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_prices_where_each_unit_has_a_cost_of_its_own(seed: int) -> None:
+    rng = np.random.default_rng([5, seed])
+    sense = "min" if seed % 2 else "max"
+    plans = Budget(5, [3, 4, 4], sense=sense)
+    means = plans.sign * np.sort(plans.sign * rng.uniform(1, 9, (3, 3, 5)))
+    amounts = np.array([rng.uniform(1, 9, 3)])
+    sets = [RemainingSet(plans, float(k + 1), means[k], amounts) for k in range(3)]
+    used = [used_by(plans.all_actions(), amounts)[:, 0] for _ in sets]
+    ends = [sum((k + 1) * end(one) for k, one in enumerate(used)) for end in (np.min, np.max)]
+    limits = np.array([ends[0] + rng.uniform(0.1, 0.6) * (ends[1] - ends[0])])
+    found, optimal = shadow_prices(sets, limits), listed_program(sets, limits)
+    assert found.cost == pytest.approx(optimal, rel=2e-4)
+    assert (found.use <= limits + 1e-6).all()
 
 
 def depots(sense: str, costs: list[float]) -> Model:

@@ -27,6 +27,7 @@ from multiplay import (
     Transport,
     Uniform,
 )
+from multiplay.actions.base import best_of
 from multiplay.constraints.switching import Changes
 from multiplay.posteriors import memories
 from multiplay.testing import check_policy
@@ -42,19 +43,23 @@ SETS = [
 ]
 
 
+@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("actions", SETS, ids=repr)
-def test_plans_have_the_least_cost_of_all_actions(actions: Any) -> None:
+def test_plans_have_the_least_cost_of_all_actions(actions: Any, ordered: bool) -> None:
     rng, everything = np.random.default_rng(4), actions.enumerate()
     rows = 2 if actions.searches else 40
     theta = rng.random((rows, actions.d))
+    if ordered:
+        theta = actions.sign * np.sort(actions.sign * rng.random((rows, actions.d, 3)))
     last = everything[rng.integers(len(everything), size=rows)]
     last[0] = actions.n + 1  # a plan of another set
     charge = rng.choice([0.0, 0.05, 0.2, 1.0], size=rows)
-    found = Changes(last, charge).plans(actions, theta, actions.best(theta))
+    found = Changes(last, charge).plans(actions, theta, best_of(actions, theta))
     for k in range(rows):
-        costs = actions.sign * actions.value(everything, theta[k])
+        value = actions.value_by_unit if ordered else actions.value
+        costs = actions.sign * value(everything, theta[k])
         costs = costs + charge[k] * np.abs(everything - last[k]).sum(axis=1)
-        own = actions.sign * actions.value(found[k], theta[k])
+        own = actions.sign * value(found[k], theta[k])
         own = own + charge[k] * np.abs(found[k] - last[k]).sum()
         assert actions.contains(found[k])
         assert own == pytest.approx(costs.min())

@@ -159,6 +159,26 @@ def slow_value(actions: ActionSet, action: Sequence[int], means: FloatArray) -> 
     return value
 
 
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_the_best_action_by_unit_has_known_costs_of_helpers(sense: str) -> None:
+    columns = {"lower": [0] * 4, "upper": [6, 4, 1, 1], "integer": [True] * 4}
+    rows = {"lower": [6, None, None], "upper": [6, 0, 0]}
+    matrix = {
+        "row": [0, 0, 1, 1, 2, 2],
+        "column": [0, 1, 0, 2, 1, 3],
+        "value": [1, 1, 1, -6, 1, -6],
+    }
+    model = mp.Model(columns | {"cost": [0.1, 0, 2, 1]}, rows, matrix, arms=[0, 1], sense=sense)
+    rng, everything = np.random.default_rng(1), model.enumerate()
+    for actions in (model, model.shifted(np.array([0.2, 0.0]), 1.5)):
+        means = actions.sign * np.sort(actions.sign * rng.random((20, 2, 5)))
+        found = actions.best_by_unit(means)
+        for own, row in zip(found, means, strict=True):
+            values = actions.sign * actions.value_by_unit(everything, row)
+            assert actions.sign * actions.value_by_unit(own, row) == pytest.approx(values.min())
+        assert len(np.unique(found, axis=0)) > 2
+
+
 def test_an_offset_counts_for_every_unit() -> None:
     means = [[0.1, 0.2, 0.3, 0.4], [0.15, 0.15, 0.15, 0.15], [0.0, 0.1, 0.2, 0.2]]
     shifted = WIDE.shifted(np.array([0.3, 0.0, 0.0]))
@@ -320,12 +340,6 @@ def test_a_study_verifies(tmp_path: Any) -> None:
         (lambda: GenCTS(unit_means="ordered", shared_seed=True), "shared_seed"),
         (lambda: BootstrapCTS(unit_means="ordered", memory=Changes()), "memory"),
         (lambda: Learner(mp.Coverage.example(), GenCTS(unit_means="ordered")), "actions"),
-        (
-            lambda: mp.Constrained(GenCTS(unit_means="ordered"), [mp.SwitchingCost(1)]).start(
-                PLANS, None, 1
-            ),
-            "policy",
-        ),
         (lambda: Learner(LANES, ORDERED[0], baseline=mp.InProportion(), allowance=0.1), "policy"),
         (lambda: mp.ByUnit(mp.Bernoulli([0.1, 0.2])), "distribution"),
         (lambda: mp.ByUnit(mp.Bernoulli([[0.1] * 3] * 3)).check(WIDE, 5, 2), "distribution"),

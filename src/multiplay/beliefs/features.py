@@ -335,17 +335,38 @@ class FeatureModel:
         kernels.believe_plan(*known, rows.arm, rows.day, action, mean, deviation)
         return mean, deviation
 
-    def coefficients(self, arrays: Arrays) -> tuple[FloatArray, FloatArray]:
-        """Return the mean and the standard deviation of theta, (trials, p)."""
-        R, z, ev = (arrays[name] for name in ("R", "z", "ev"))
-        mean, deviation = np.empty((2, len(R), R.shape[2]))
-        kernels.coefficients(R, z, ev, mean, deviation)
-        return mean, deviation
+    def contrasts(
+        self,
+        arrays: Arrays,
+        weights: FloatArray,
+        shared: FloatArray | None = None,
+        arms: IntArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return the mean and the deviation of combinations of coefficients and own effects.
 
-    def own_effects(self, arrays: Arrays) -> tuple[FloatArray, FloatArray]:
-        """Return the mean and the standard deviation of the effects b, (trials, d)."""
-        _, d, p = arrays["X"].shape
-        return self.posterior(arrays, FeatureRows(np.zeros((1, d, p)), np.zeros((1, p))))
+        .. math::
+
+            \langle w_r, \theta \rangle + s_r \bar b + b_{i_r}, \qquad
+            \bar b = \tfrac1d \textstyle\sum_i b_i,
+
+        in every trial, (trials, r). The intercept, the levels of a category and the own effects of
+        arms are confounded: only their differences are known well.
+
+        Parameters
+        ----------
+        weights : array of shape (r, p)
+            The weights w_r of the coefficients.
+        shared : array of shape (r,)
+            The weights s_r of the average own effect; 0 if not given.
+        arms : array of shape (r,)
+            The arms i_r; -1, or not given: no arm.
+        """
+        r, trials = len(weights), len(arrays["N"])
+        shared = np.zeros(r) if shared is None else shared
+        arms = np.full(r, -1) if arms is None else arms
+        mean, deviation = np.empty((2, trials, r))
+        kernels.contrasts(*self._posterior(arrays), weights, shared, arms, mean, deviation)
+        return mean, deviation
 
     def misfit(self, arrays: Arrays, trial: int = 0) -> float | None:
         """Return the share of squared errors that a better shape would explain, or None.

@@ -20,6 +20,7 @@ from multiplay.types import FloatArray
 MOST_COLUMNS = 200
 RESERVED = ("arm", "round", "loss", "columns", "products")  # names with a meaning of their own
 EXAMPLE = "Features(km=Number(), weekday=Category(['Mon', 'Tue']))"
+Factors = tuple[tuple[str, int], ...]  # of a column of phi: features, and numbers of levels
 PRODUCTS_HINT = Hint("Write {}, for example.", Term('products=[("km", "fuel")]', "products"))
 
 
@@ -185,6 +186,54 @@ class Features:
         for factors in self.products:
             own += [times.join(one) for one in product(*(labels[name] for name in factors))]
         return (first, *own)
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        """The weights of theta in the effect of each column, of shape (p, p).
+
+        A level of a category is compared with the average of all levels, also in products; a
+        category that a column does not contain is averaged. Other values are a level, too.
+
+        Examples
+        --------
+        >>> from multiplay import Category, Features
+        >>> Features(day=Category(["Mon", "Tue"])).differences
+        array([[ 1. ,  0.5,  0.5],
+               [ 0. ,  0.5, -0.5],
+               [ 0. , -0.5,  0.5]])
+        """
+        return np.array([[self._weight(a, b) for b in self._terms] for a in self._terms])
+
+    @property
+    def averaged(self) -> tuple[tuple[str, ...], ...]:
+        """The categories of each column, whose levels are compared with their average."""
+        return tuple(tuple(n for n, _ in term if self._levels(n)) for term in self._terms)
+
+    @cached_property
+    def _terms(self) -> tuple[Factors, ...]:
+        """The features that are multiplied in each column of phi, with the number of a level."""
+        levels = {n: [(n, k) for k in range(column.width)] for n, column in self.columns.items()}
+        own: list[Factors] = [(level,) for group in levels.values() for level in group]
+        for factors in self.products:
+            own += product(*(levels[name] for name in factors))
+        return ((), *own)
+
+    def _levels(self, name: str) -> int:
+        """Return the number of levels of a category, 0 for other columns."""
+        column = self.columns[name]
+        return column.width + column.others if isinstance(column, Category) else 0
+
+    def _weight(self, one: Factors, other: Factors) -> float:
+        """Return the weight of the coefficient of another column in the effect of one."""
+        mine, its = ({n: k for n, k in t if self._levels(n)} for t in (one, other))
+        factors = [sorted(n for n, _ in t if not self._levels(n)) for t in (one, other)]
+        if factors[0] != factors[1] or not mine.keys() <= its.keys():
+            return 0.0
+        weight = 1.0
+        for name, level in its.items():
+            share = 1.0 / self._levels(name)
+            weight *= (mine[name] == level) - share if name in mine else share
+        return weight
 
     @cached_property
     def frozen(self) -> bool:

@@ -487,27 +487,59 @@ def believe_plan(
 
 
 @kernel
-def coefficients(
-    R: FloatArray, z: FloatArray, ev: FloatArray, mean: FloatArray, deviation: FloatArray
+def contrasts(
+    N: FloatArray,
+    Z: FloatArray,
+    X: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    ev: FloatArray,
+    sizes: FloatArray,
+    weights: FloatArray,
+    shared: FloatArray,
+    arms: IntArray,
+    mean: FloatArray,
+    deviation: FloatArray,
 ) -> None:
-    """Give the mean and the deviation of every coefficient theta_j: a mixture over the sizes."""
-    G, p = z.shape[1:]
-    theta, x, share, weight = np.empty(p), np.empty(p), np.empty(G), np.empty(p)
-    for k in range(len(R)):
+    """Give mean and deviation of <w_r, theta> + s_r (average of b) + b_r: a mixture over the sizes.
+
+    ``arms`` has the arm of b_r, -1 for none.
+    """
+    d, p, G = N.shape[1], R.shape[2], len(sizes)
+    share, theta, x, average = np.empty(G), np.empty(p), np.empty(p), np.empty(p)
+    weight = np.empty(len(weights))
+    for k in range(len(N)):
         shares(ev[k], share)
         mean[k], deviation[k], weight[:] = 0.0, 0.0, 0.0
         for g in range(G):
-            if share[g] > NEGLIGIBLE:
-                back_substitute(R[k, g], z[k, g], theta)
+            if share[g] <= NEGLIGIBLE:
+                continue
+            back_substitute(R[k, g], z[k, g], theta)
+            known = own = 0.0  # of the average of b, given theta
+            average[:] = 0.0
+            for i in range(d):
+                c = sizes[g] / (1.0 + sizes[g] * N[k, i])
+                known += c * Z[k, i] / d
+                own += c / d / d
                 for j in range(p):
-                    x[:] = 0.0
-                    x[j] = 1.0
-                    variance = length_in(R[k, g], x)
-                    weight[j], mean[k, j], deviation[k, j] = mix(
-                        weight[j], mean[k, j], deviation[k, j], share[g], theta[j], variance
-                    )
-        for j in range(p):
-            deviation[k, j] = math.sqrt(deviation[k, j])
+                    average[j] -= c * X[k, i, j] / d
+            for r in range(len(weights)):
+                s, i = shared[r], arms[r]
+                m, v = s * known, s * s * own
+                for j in range(p):
+                    x[j] = weights[r, j] + s * average[j]
+                if i >= 0:
+                    c = sizes[g] / (1.0 + sizes[g] * N[k, i])
+                    m += c * Z[k, i]
+                    v += c * (1.0 + 2.0 * s / d)
+                    for j in range(p):
+                        x[j] -= c * X[k, i, j]
+                m, v = m + dot(x, theta), v + length_in(R[k, g], x)
+                weight[r], mean[k, r], deviation[k, r] = mix(
+                    weight[r], mean[k, r], deviation[k, r], share[g], m, v
+                )
+        for r in range(len(weights)):
+            deviation[k, r] = math.sqrt(max(deviation[k, r], 0.0))
 
 
 @kernel

@@ -280,8 +280,14 @@ def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
 
     by, features, ranges = checked_by(by), state.known_features("features"), state.ranges
     misfit, z = features.misfit, deviations(level)
-    model, arrays = features.model, features.arrays
-    found = model.own_effects(arrays) if by == "arm" else model.coefficients(arrays)
+    if by == "arm":  # compared with the average of all arms
+        arms = np.arange(features.arms)
+        weights, shared = np.zeros((len(arms), features.p)), np.full(len(arms), -1.0)
+    else:  # the intercept is that of the average arm
+        weights, arms = features.features.differences, None
+        shared = np.zeros(features.p)
+        shared[0] = 1.0
+    found = features.model.contrasts(features.arrays, weights, shared, arms)
     values, spread = (array[0] for array in found)
     effect = ranges.span * values
     width = np.full(len(effect), np.nan) if misfit else z * ranges.span * spread
@@ -308,13 +314,17 @@ def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
 def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
     """Return a sentence for each effect: "each 100 km costs 31 (27 to 35)"."""
     verb = {"losses": "costs", "rewards": "brings"}[state.ranges.noun]
+    averaged = state.known_features("features").features.averaged
     texts = []
-    for feature, per, effect, low, high in table.iloc[:, :5].itertuples(index=False, name=None):
+    rows = table.iloc[:, :5].itertuples(index=False, name=None)
+    for (feature, per, effect, low, high), categories in zip(rows, averaged, strict=True):
         ends = "" if np.isnan(low) else f" ({number(low)} to {number(high)})"
         subject = f"each {per} {verb}" if per[:1].isdigit() else f"{per} adds"
         if feature == "1":
             subject = f"a unit {verb}"
-        texts.append(f"{subject} {number(effect)}{ends}")
+        text = f"{subject} {number(effect)}{ends}"
+        others = " and ".join(dict.fromkeys(categories))
+        texts.append(f"{text}, compared with the average {others}" if others else text)
     return texts
 
 

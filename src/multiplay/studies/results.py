@@ -239,9 +239,9 @@ class Drift(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The effect of a feature on the loss of a unit, in the unit of the study."""
+    """The effect of a feature on the loss of a unit, in its unit; levels against their average."""
 
-    feature: Annotated[str, 'The feature; "1" is a unit where all scaled features are 0.']
+    feature: Annotated[str, 'The feature; "1" is a unit of the average arm.']
     per: Annotated[str, "By how much the feature differs: the effect is per 100 km."]
     effect: float
     low: MaybeKnown
@@ -253,7 +253,7 @@ class Effect(NamedTuple):
 
 
 class ArmEffect(NamedTuple):
-    """The own effect of an arm: what its features do not say."""
+    """The own effect of an arm, compared with the average arm: what its features do not say."""
 
     arm: str
     effect: float

@@ -556,23 +556,27 @@ class Verbs(ABC):
         r"""Return a table of the effects of the declared features, or of the arms themselves.
 
         The loss of a unit of arm i is :math:`\langle\theta, \phi_i\rangle + b_i` and noise. An
-        effect is :math:`\theta_j` in the user's unit: what a unit costs more where the feature is
-        larger by ``per``, and everything else is the same. The interval is that of the model.
+        effect is what a unit costs more, in the user's unit, where a number is larger by ``per``,
+        or a flag is true, and everything else is the same. A level of a category is compared with
+        the average of all levels, and an arm with the average of all arms: only such differences
+        can be learned, because the intercept, the levels and the arms are confounded. The interval
+        is that of the model.
 
         Parameters
         ----------
         level
             The probability with which an interval is to contain the effect.
         by
-            "feature", or "arm" for the own effect :math:`b_i` of each arm.
+            "feature", or "arm" for the own effect :math:`b_i - \bar b` of each arm.
 
         Returns
         -------
         DataFrame
             By feature: feature; per, such as "100 km"; effect, low and high; changes_plans, False
             for a feature that adds the same to every plan (known from the first ``ask`` on); and
-            text, a sentence. The first row, "1", is the cost of a unit where all scaled features
-            are 0. By arm: arm, effect, low and high. ``attrs["misfit"]`` is a text if the features
+            text, a sentence. The first row, "1", is the cost of a unit of the average arm, where
+            all scaled numbers are 0, flags are false and levels are averaged. By arm: arm,
+            effect, low and high. ``attrs["misfit"]`` is a text if the features
             do not explain the losses: then there are no intervals.
 
         Examples

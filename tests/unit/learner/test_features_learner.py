@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -357,6 +358,38 @@ def test_effects_are_in_the_unit_of_the_user() -> None:
     assert wide["low"] < km_row["low"]
     with pytest.raises(InvalidInput, match="'feature' or 'arm'"):
         learner.effects(by="day")
+
+
+def test_levels_and_arms_are_compared_with_their_average() -> None:
+    """The intercept, the levels and the arms are confounded; their differences are known."""
+    features = Features(weekday=Category(["Mon", "Tue"]), rain=Flag())
+    learner = Learner(PLANS, loss_range=(0, 600), features=features)
+    rng = np.random.default_rng(3)
+    for day in range(60):
+        plan = {"Lyon->south": 2, "Lille->north": 1}
+        if day % 3 == 0:
+            plan = {"Lyon->north": 1, "Lyon->south": 1, "Lille->south": 1}
+        mean = {"Lyon->south": 230.0, "Lille->north": 250.0, "Lyon->north": 210.0}
+        mean["Lille->south"] = 230.0
+        added = 40 * (day % 2) + 20 * (day % 5 == 0)
+        costs = {a: (mean[a] + added + rng.normal(0, 3, n)).tolist() for a, n in plan.items()}
+        today = {"weekday": ["Mon", "Tue"][day % 2], "rain": day % 5 == 0}
+        learner.learn(plan, costs, features=today)
+    effects = rows_of(learner.effects(), "feature")
+    for name, truth in {"weekday=Mon": -20, "weekday=Tue": 20, "rain": 20}.items():
+        row = effects.loc[name]
+        assert row["low"] < truth < row["high"]
+        assert row["high"] - row["low"] < 40, "only the difference is known"
+    assert effects.loc["weekday=Mon", "effect"] == -effects.loc["weekday=Tue", "effect"]
+    assert re.fullmatch(
+        r"weekday=Tue adds [12]\d\S* \(1\S+ to 2\S+\), compared with the average weekday",
+        effects.loc["weekday=Tue", "text"],
+    )
+    own = rows_of(learner.effects(by="arm"), "arm")
+    assert abs(own["effect"].sum()) < 1e-9
+    for lane, truth in {"Lille->north": 20, "Lyon->north": -20, "Lyon->south": 0}.items():
+        assert own.loc[lane, "low"] < truth < own.loc[lane, "high"]
+    assert own.loc["Lille->north", "low"] > own.loc["Lyon->north", "effect"]
 
 
 def test_columns_that_change_no_plan_are_marked() -> None:

@@ -62,9 +62,13 @@ def compare(model: FeatureModel, arrays: Arrays, twin: FeatureTwin, phi: FloatAr
     assert np.allclose(np.concatenate(model.posterior(arrays, rows)), expected, rtol=0, atol=1e-10)
     expected = twin.posterior(action @ twin.rows(phi))
     assert np.allclose(model.joint(arrays, rows, action), expected, rtol=0, atol=1e-10)
-    expected = twin.posterior(np.eye(p + d))
-    theta, own = model.coefficients(arrays), model.own_effects(arrays)
-    assert np.allclose(np.concatenate([theta, own], axis=2)[:, 0], expected, rtol=0, atol=1e-10)
+    some = np.random.default_rng(d)
+    weights, shared = some.normal(size=(p + d, p)), some.normal(size=p + d)
+    arms = some.integers(-1, d, p + d)
+    own = shared[:, None] / d + (arms[:, None] == np.arange(d))
+    expected = twin.posterior(np.concatenate([weights, own], axis=1))
+    found = np.concatenate(model.contrasts(arrays, weights, shared, arms))
+    assert np.allclose(found, expected, rtol=0, atol=1e-10)
 
 
 @given(
@@ -319,13 +323,13 @@ def test_a_change_is_followed_for_arms_that_are_absent_too() -> None:
             report_of(model, parts, places, Reports(np.arange(3)[None], *told))
     for name, array in whole.items():
         assert np.array_equal(array, parts[name]), name
-    assert model.coefficients(whole)[0][0] == pytest.approx([0.5, -0.1, 0.1], abs=0.02)
+    assert model.contrasts(whole, np.eye(3))[0][0] == pytest.approx([0.5, -0.1, 0.1], abs=0.02)
     ignoring = FeatureModel()
     arrays = ignoring.start(5, 3, 1)
     for phi, y in days:
         told = phi[places][None], ones, y[places][None], np.zeros((1, 3))
         ignoring.learn(arrays, Reports(places[None], *told))
-    assert ignoring.coefficients(arrays)[0][0, 1] > 0  # the old sign
+    assert ignoring.contrasts(arrays, np.eye(3))[0][0, 1] > 0  # the old sign
 
 
 # ---------------------------------------------------------------- noise, misfit, regret

@@ -149,8 +149,9 @@ def effects(
     """Show what drives the costs: the effect of each feature on the cost of a unit.
 
     An effect is what a unit costs more where the feature is larger by the scale of its column, and
-    everything else is the same. With [b]--by-arm[/b], show what each arm has for itself, beside its
-    features. Intervals are those of the model; if the features do not explain the costs, there are
+    everything else is the same; a level of a category is compared with the average of its levels.
+    With [b]--by-arm[/b], show what each arm costs more than the average arm, where features do not
+    say it. Intervals are those of the model; if the features do not explain the costs, there are
     none, and a sentence says so.
 
     Examples:

@@ -186,15 +186,11 @@ REASONS: dict[str, Reason] = {
         NOT_BUILT,
         "The difference of two plans needs the joint variance of coefficients and arms.",
     ),
-    "no index": Reason(
-        NOT_BUILT, "The policy plays the best plan for some costs, but does not tell which."
-    ),
     "lifted": Reason(
         NOT_BUILT,
         "Known costs of helpers are not linear in a plan. Other policies of this kind have one "
         "more coordinate for them ([known costs](known-costs.md)).",
     ),
-    "regression": Reason(NOT_BUILT, "A regression could learn from any plan."),
 }
 
 
@@ -247,7 +243,6 @@ MEMORIES = ("discount", "window", "changes followed")
 NOT_LEARNING = ("RandomAction",)
 PLAIN = ("FollowTheLeader", "EpsilonGreedy", "BGCTS", "COSV", "ESCB", "OLSUCBC")  # without memory
 NO_DRAW = ("CombUCB", "FollowTheLeader", "EpsilonGreedy", "GLRCUCB", *WHOLE)
-NO_INDEX = ("LinTS",)
 FIXED_SET = ("GLRCUCB", "OLSUCBC", *ROUND)
 
 # Policies with each option; the later of two lines for the same pair counts
@@ -274,18 +269,15 @@ OF_POLICIES: Pairs = {
     **pairs(NOT_LEARNING, "rare planning", "", "nothing"),
     **pairs(NOT_LEARNING, ("switching cost", "baseline"), "policy", "nothing"),
     **pairs(NOT_LEARNING, "hard promise", "promises", "nothing"),
-    **pairs(NO_INDEX, ("switching cost", "baseline"), "policy", "no index"),
-    **pairs(NO_INDEX, "hard promise", "promises", "no index"),
     **pairs(WHOLE, ("switching cost", "baseline"), "policy", "whole plans"),
     **pairs(WHOLE, "hard promise", "promises", "whole plans"),
     **pairs(DRAWN, ("switching cost", "baseline"), "policy", "random plan"),
     **pairs(DRAWN, "hard promise", "promises", "random plan"),
     **pairs(FIXED_SET, "varying set", "policy", "coordinates"),
-    **pairs(FIXED_SET[1:], "soft promise", "policy", "coordinates"),
+    **pairs(("OLSUCBC", "LinUCB", *LISTS), "soft promise", "policy", "coordinates"),
     **pairs(("GenAdaINF", *LISTS), "known costs", "actions", "lifted"),
     **pairs(("ESCB", "OLSUCBC", *FTRL, "FPLIX", *ROUND), "not a sum", "actions", "linear"),
     **pairs(ROUND, ("missing units", "forget"), "policy", "round total"),
-    **pairs(("LinTS", "LinUCB"), "external plans", "policy", "regression"),
     **pairs(LISTS, "external plans", "policy", "probability"),
 }
 for policy, option in (  # what only some policies have

@@ -195,6 +195,12 @@ class Spanning:
         self.s = len(J)
         self.log_det = 2 * float(np.linalg.slogdet(self.X)[1])
 
+    @cached_property
+    def follows(self) -> FloatArray:
+        """The matrix with which a = a_J follows, for all actions, (s, d)."""
+        matrix: FloatArray = np.linalg.solve(self.X, self.E)
+        return matrix
+
     @classmethod
     def of(cls, oracle: Callable[[FloatArray], IntArray], d: int) -> Self:
         """Call the oracle, which returns the best action for each row of costs, 2 d times."""

@@ -390,6 +390,10 @@ class PromiseBook:
         """
         if any(name not in state.arms.index for name in actions.names):
             return None
+        if state.policy.learns_from == "round" and self.digest(actions) != self.digest(
+            state.actions
+        ):
+            return None  # totals say nothing of arms in other sets
         if number or today is None:
             if state.policy.reads_features:
                 return None

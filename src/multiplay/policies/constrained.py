@@ -270,6 +270,11 @@ class Constrained(Wrapped):
         if limit is not None:
             check_arm_means(self.policy)
             _rule_plan(limit, actions)
+            if self.policy.learns_from == "round":
+                expected = (
+                    "a policy that learns from arms, because an allowance compares their means"
+                )
+                raise InvalidInput("policy", expected, f"{self.policy!r}", "Use BootstrapCTS.")
             if self.policy.reads_features and actions.features is not None:
                 expected = "no features, because an allowance compares means"
                 raise InvalidInput("constraints", expected, "a baseline", "Leave it out.")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from multiplay.actions import ActionSet
 from multiplay.policies.base import Play, PolicyCost
 from multiplay.policies.regression import MOST_ARMS, Regression, estimate, unknown_first
@@ -27,8 +29,9 @@ class LinTS(Regression):
     standard deviation :math:`\sigma`. Rewards have arg max.
 
     Where an action is one arm, it is ``GaussianCTS``. It asks for one best action, so it needs no
-    list of actions, and no horizon. Its regret is logarithmic in the stochastic regime, and linear
-    when losses are corrupted. A set with more than 500 dimensions is refused.
+    list of actions, and no horizon. External plans count like its own. Its regret is logarithmic in
+    the stochastic regime, and linear when losses are corrupted. A set with more than 500 dimensions
+    is refused.
 
     Parameters
     ----------
@@ -68,5 +71,22 @@ class LinTS(Regression):
 
     def draw(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         r"""Return :math:`\theta` as losses of all arms."""
-        noise = self.deviation(actions) * standard_normal(state["z"].shape, rng)
-        return estimate(actions, state, noise)
+        return estimate(actions, state, self._noise(actions, state, rng))
+
+    def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        r"""Return :math:`\theta`, also before all spanning actions were told.
+
+        A constraint may not permit these. Until totals tell all of :math:`\theta`, it is drawn with
+        a prior, in which the total of each spanning action has the mean and the deviation M / 2.
+        """
+        noise, basis = self._noise(actions, state, rng), actions.spanning
+        theta, half = estimate(actions, state, noise), max(actions.M, 1) / 2
+        weight = self.deviation(actions) / half
+        for k in np.flatnonzero(state["seen"] < basis.s):
+            Q, R = np.linalg.qr(np.vstack([state["R"][k], weight * basis.X]))
+            z = np.append(state["z"][k], np.full(basis.s, weight * half)) @ Q
+            theta[k, basis.J] = np.linalg.solve(R, z + noise[k])
+        return theta
+
+    def _noise(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        return self.deviation(actions) * standard_normal(state["z"].shape, rng)

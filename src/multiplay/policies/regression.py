@@ -14,6 +14,8 @@ from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 MOST_ARMS = 400  # the search for spanning actions takes 4 s there
+SPAN = 1e-6  # of the units of an arm, within which an action is in the linear span
+ROUNDING = 1e-9  # of the largest entry of R: smaller pivots are rounding errors
 
 
 class Regression(Policy):
@@ -35,6 +37,7 @@ class Regression(Policy):
     learns_from = "round"
     needs_linear = True
     uses_known = True
+    absorbs = True
 
     sigma: float | None
 
@@ -62,8 +65,14 @@ class Regression(Policy):
     ) -> None:
         """Add one round to the sums."""
         state["t"] += 1
-        basis, sums = actions.spanning, (state["seen"], state["R"], state["z"])
-        kernels.add_rounds(play.action, feedback.round_total, basis.J, basis.X, *sums)
+        _add(actions, state, play.action, feedback.round_total)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Add an external plan; one outside of the linear span of the set says nothing of it."""
+        action, basis = feedback.seen, actions.spanning
+        off: FloatArray = np.abs(action[:, basis.J] @ basis.follows - action)
+        spanned = np.logical_and.reduce(off <= SPAN * (1 + action), axis=1)
+        _add(actions, state, action * spanned[:, None], feedback.round_total * spanned)
 
     def doubt(self, actions: ActionSet, state: Arrays, action: IntArray) -> float:
         r"""Return the deviation of the total of an action, :math:`\sigma \sqrt{x^\top V^{-1} x}`.
@@ -76,6 +85,15 @@ class Regression(Policy):
     def deviation(self, actions: ActionSet) -> float:
         r"""Return :math:`\sigma`, or :math:`\sqrt{M} / 2`, the most of M independent losses."""
         return math.sqrt(actions.M) / 2 if self.sigma is None else self.sigma
+
+
+def _add(actions: ActionSet, state: Arrays, action: IntArray, total: FloatArray) -> None:
+    """Add a round to the sums. Any plans that span the set say as much as the spanning ones."""
+    basis, seen, R = actions.spanning, state["seen"], state["R"]
+    kernels.add_rounds(action, total, basis.J, basis.X, seen, R, state["z"])
+    if (seen < basis.s).any():
+        pivots = np.abs(np.diagonal(R, axis1=1, axis2=2))
+        seen[(pivots > ROUNDING * np.abs(R).max()).all(axis=1)] = basis.s
 
 
 def estimate(actions: ActionSet, state: Arrays, noise: FloatArray) -> FloatArray:

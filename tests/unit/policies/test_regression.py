@@ -14,6 +14,7 @@ from scipy import stats
 from multiplay import (
     ActionSet,
     Assignment,
+    AtMost,
     Budget,
     Coverage,
     Duplicated,
@@ -139,6 +140,55 @@ def test_draws_have_the_covariance_of_the_posterior(actions: ActionSet) -> None:
     for i in range(s):
         standard = (draws[:, i] - mean[i]) / math.sqrt(variance[i])
         assert stats.kstest(standard, "norm").pvalue > 1e-6
+
+
+def test_the_index_before_all_is_known_is_a_draw_with_a_prior() -> None:
+    state, plays, totals = told(PAPER, 2, trials=20_000)
+    for name in state:  # every trial was told the same
+        state[name][:] = state[name][0]
+    policy, basis, half = LinTS(sigma=0.7), PAPER.spanning, PAPER.M / 2
+    drawn = policy.index(PAPER, state, many_streams(20_000))[:, basis.J]
+    x, X = plays[:, 0][:, basis.J].astype(float), basis.X.astype(float)
+    covariance = np.linalg.inv(x.T @ x / 0.7**2 + X.T @ X / half**2)
+    mean = covariance @ (x.T @ totals[:, 0] / 0.7**2 + X.T @ np.full(basis.s, half) / half**2)
+    width = np.linalg.cholesky(covariance)
+    errors = np.linalg.solve(width, (drawn - mean).T)  # independent, with variance 1
+    assert np.abs(errors.mean(axis=1)).max() < 5 / math.sqrt(20_000)
+    assert np.abs(np.cov(errors) - np.eye(basis.s)).max() < 0.06
+
+
+@pytest.mark.parametrize("policy", [LinTS(), LinUCB()], ids=repr)
+def test_external_plans_say_as_much_as_spanning_ones(policy: Any) -> None:
+    rng = np.random.default_rng(3)
+    losses: FloatArray = np.linspace(0.1, 0.9, PAPER.d)
+    state = policy.start(PAPER, None, 2)
+    everything = PAPER.all_actions()
+    for _ in range(20):
+        plan = rng.choice(everything, size=2)
+        policy.absorb(PAPER, state, Feedback(plan, plan * losses), NO_RNG)
+    before = {name: array.copy() for name, array in state.items()}
+    outside = np.ones((2, PAPER.d), dtype=np.int64)
+    policy.absorb(PAPER, state, Feedback(outside, 0.5 * np.ones((2, PAPER.d))), NO_RNG)
+    assert all((state[name] == before[name]).all() for name in state)
+    fitted = estimate(PAPER, state, np.zeros_like(state["z"]))
+    assert np.allclose(fitted @ everything.T, losses @ everything.T)
+
+
+def test_plans_that_a_promise_permits_are_learned_where_spanning_ones_are_not_permitted() -> None:
+    plans, losses = Budget(4, [4, 4, 4], names=["a", "b", "c"]), [0.1, 0.6, 0.5]
+    few = AtMost(3, of={"a": 1, "b": 0, "c": 0}, plays=30, name="few")
+    learner, told = Learner(plans, LinTS(sigma=0.01), promises=[few], change=0.02), []
+    assert any(row[0] > 3 for row in plans.spanning.E.tolist())
+    for _ in range(30):
+        play = learner.ask()
+        told.append(play.action)
+        learner.tell(play, float(play.action @ losses))
+    assert sum(action[0] for action in told) <= 3
+    assert all(action[1] == 0 for action in told[10:])
+    with refused("policy"):  # nothing is known of a
+        learner.expect({"c": 4})
+    learner.learn({"a": 1, "c": 3}, 1.6)
+    assert learner.expect({"c": 4}).total == pytest.approx(2.0, abs=0.01)
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])

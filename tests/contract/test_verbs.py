@@ -521,7 +521,6 @@ REFUSALS: list[Refusal] = [
     (call("expect", EVEN, exclude=["air"]), InvalidInput, "plan['air']"),
     (call("expect", EVEN, level=2), InvalidInput, "level"),
     (call("expect", EVEN, level=NAN), InvalidInput, "level"),
-    (call("why", "a"), NotFound, "play"),
     (call("why", 99), NotFound, "play"),
     (call("why", "z"), NotFound, "play"),
     (call("arms", level=2), InvalidInput, "level"),
@@ -958,8 +957,13 @@ def test_why(owners: Owners) -> None:
         assert why.expected == owner.expect(play.plan)
         assert why.best == owner.best().expected
         assert why.extra == pytest.approx(why.expected.total - why.best.total)
-        found.append(why)
-    assert found[0] == found[1]
+        owner.tell("a", {"air": [90.0], "rail": [1.0, 2.0]}, at=LATER + DAY)
+        then = owner.why("a")
+        assert replace(then, asked=None) == why, "by the beliefs before it was told"
+        assert then.asked == LATER
+        assert str(then).startswith("By what was known when it was asked for, 2026-")
+        found += [why, then]
+    assert found[:2] == found[2:]
 
 
 def test_check_table(unchanged: Any) -> None:

@@ -177,6 +177,9 @@ class Why(HasPanel):
     promise_first : bool
         Whether the plan of a promise is played where neither the plans that were found within the
         allowance nor the baseline keep it.
+    asked : float or None
+        When a play that is not pending was asked for, in seconds since 1970: the beliefs are those
+        of this time. None for a pending play.
 
     Examples
     --------
@@ -210,6 +213,9 @@ class Why(HasPanel):
     promise_first: Annotated[
         bool, "Whether a promise is kept by a plan that may exceed the allowance."
     ] = False
+    asked: Annotated[
+        float | None, "When a play that is not pending was asked for: these were the beliefs then."
+    ] = None
 
     @property
     def explores(
@@ -221,7 +227,13 @@ class Why(HasPanel):
     def __str__(self) -> Annotated[str, Note.SHOWN]:
         text = self._learning() if self.explores else self._best()
         more = [*self._allowance(), *self._promises(), *self._changes()]
-        return " ".join([text, *self._limits(), *more])
+        return " ".join([*self._then(), text, *self._limits(), *more])
+
+    def _then(self) -> Iterator[str]:
+        """Yield a sentence about the time of the beliefs, if it is not the present."""
+        if self.asked is not None:
+            when = f"{datetime.fromtimestamp(self.asked, UTC):%Y-%m-%d %H:%M} UTC"
+            yield f"By what was known when it was asked for, {when}:"
 
     def _best(self) -> str:
         does = verb_of(self.sense)

@@ -180,6 +180,10 @@ class Queries(ABC):
         return compared(versus, functions=False)
 
     @abstractmethod
+    def _asked(self, id: int) -> tuple[Engine, float]:
+        """Return the engine as it was when a play was asked for, and the time."""
+
+    @abstractmethod
     def _answer(self, question: Question) -> Savings:
         """Return what was saved, or what learning cost."""
 

@@ -249,6 +249,10 @@ class Learner(LocalVerbs, HasPanel):
         history = days_since(self.journal, first, len(self.journal))
         return self._past(self.engine, history).answer(question)
 
+    def _asked(self, id: int) -> tuple[Engine, float]:
+        entry = play_history.asked_entry(self.journal, id)
+        return self.replica.at(self.journal, entry.number), entry.labels.at
+
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self.journal, key)
 

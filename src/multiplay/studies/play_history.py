@@ -344,6 +344,14 @@ def table_of(pairs: Iterable[tuple[Entry, Entry | None]]) -> pd.DataFrame:
     return plays_table(ids, keys, np.array(lines, dtype=float))
 
 
+def asked_entry(journal: JournalEntries, id: Any) -> Entry:
+    """Return the entry of a play; raise ``NotFound`` if the journal has none."""
+    found = next((e for e in journal.of_play(checked_id(id)) if e.labels.kind == ASK), None)
+    if found is None:
+        raise _unknown(id)
+    return found
+
+
 def about(journal: JournalEntries, play: AnyPlay) -> list[Entry]:
     """Return all entries of a play; raise ``NotFound`` if there is no such play.
 

@@ -191,6 +191,12 @@ class StreamReplica(Replica):
         made._continue(self)
         return made
 
+    def at(self, journal: ObjectJournal, number: int) -> Engine:
+        """Return the engine as it was after an entry, with the corrections until then."""
+        first = self.beginning(journal)
+        first._journal = journal
+        return rebuilt(journal, number + 1, begin=lambda logged: first).engine
+
     def _continue(self, live: StreamReplica) -> None:
         """Take over what a replay does not give."""
         engine, old, new = self.engine, live.engine.state, self.engine.state

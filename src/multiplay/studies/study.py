@@ -374,6 +374,11 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
             past = self._past(engine, NO_DAYS, head.number)
         return comparison.answered(self.store, self.name, head, self._given, past, question)
 
+    def _asked(self, id: int) -> tuple[Engine, float]:
+        with self._lock:
+            entry = play_history.asked_entry(self._journal, id)
+            return self._at(entry.number).engine, entry.labels.at
+
     # ------------------------------------------------------------ history
 
     def plays(self, *, external: bool = False, chunk: int | None = None) -> Any:

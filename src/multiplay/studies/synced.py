@@ -286,6 +286,14 @@ class SyncedState(Queries):
         end, bases = self._journal.head().number + 1, self._bases()
         return rebuilt(self._journal, end, *self._given, new=new, bases=bases, limit=limit)
 
+    def _at(self, number: int) -> Replica:
+        """Return the state as it was after an entry, with the corrections until then."""
+        newest, end = self._snapshot_at, number + 1
+        bases = [self._restored(before=end)]
+        self._snapshot_at = newest
+        limit = self.replay_limit
+        return rebuilt(self._journal, end, *self._given, bases=bases, limit=limit)
+
     def _bases(self) -> Iterator[Replica]:
         """Yield the states of the snapshots, newest first."""
         newest = self._restored()

@@ -665,9 +665,11 @@ class Verbs(ABC):
         return self.read(Expect(*given, plan=plan, level=level))
 
     def why(self, play: AnyPlay) -> Why:
-        """Return how a pending play differs from the best plan by present beliefs, and why.
+        """Return how a play differs from the best plan, and why.
 
-        Raises ``InvalidInput`` where ``best`` does, and for a play that is not pending.
+        Beliefs are the present ones for a pending play. For one that was told, cancelled or expired
+        they are those of the time when it was asked for, with the corrections until then: the
+        journal is replayed. Raises ``InvalidInput`` where ``best`` does.
 
         Parameters
         ----------
@@ -684,6 +686,9 @@ class Verbs(ABC):
         >>> why = learner.why(learner.ask())
         >>> why.explores, [row.reason for row in why.rows]
         (True, ['instead', 'to learn'])
+        >>> then = learner.why(1) if learner.tell(1, {"air": 40.0, "sea": 30.0}) else None
+        >>> then.extra == why.extra, then.asked is not None
+        (True, True)
         """
         return self.read(Explain(play))
 
@@ -807,7 +812,7 @@ class LocalVerbs(Verbs, Queries):
 
     def read(self, query: Query[R]) -> R:
         """Run a verb that reads the state."""
-        about = self._current, self._id, lambda: self.words
+        about = self._current, self._id, self._asked, lambda: self.words
         return query.read(Reader(*about, self._expected, self._compared, self._answer))
 
 

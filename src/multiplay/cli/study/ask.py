@@ -277,7 +277,7 @@ def explain(
     store: StoreAt = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show why a pending plan differs from the best one by what is known now.
+    """Show why a plan differs from the best one: by what is known now, or was known at its time.
 
     A plan that is expected to cost more than the best one is there to learn. The table has the
     units of both plans, what a unit is believed to cost, and the reason of the difference.
@@ -290,7 +290,8 @@ def explain(
 
     JSON: text, explores, extra, expected and best (total, low, high), rows (arm, units, best_units,
     mean, low, high, seen, reason), words, sense, wanted (units that the allowance did not permit),
-    prices, held, changed (units that differ from the last plan), change_cost.
+    prices, held, changed (units that differ from the last plan), change_cost, asked (when a plan that
+    has ended was asked for: the beliefs are those of this time).
     """
     with opened(name, store) as known:
         found = of_text(play, known.why)

@@ -333,6 +333,8 @@ class Reader(NamedTuple):
         Returns a context with the current engine, which does not change within it.
     id_of : function
         Returns the id of a play.
+    asked : function
+        Returns the engine as it was when the play of an id was asked for, and the time.
     words : function
         Returns the words in which plans and costs are shown.
     expected : function
@@ -345,6 +347,7 @@ class Reader(NamedTuple):
 
     current: Callable[[], AbstractContextManager[Engine]]
     id_of: Callable[[AnyPlay], int]
+    asked: Callable[[int], tuple[Engine, float]]
     words: Callable[[], Words]
     expected: Callable[[RoundSet, IntArray], Estimate]
     compared: Callable[[Any], Versus]

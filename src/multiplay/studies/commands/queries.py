@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 from multiplay._support.checks import is_integer, probability
-from multiplay._support.hints import Hint, Option, Verb
-from multiplay.errors import InvalidInput, NotFound
+from multiplay._support.hints import Hint, Option
+from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import Allowance
 from multiplay.learner.comparison import Question
 from multiplay.learner.engine import Units
@@ -123,7 +123,10 @@ class Expect(Constraints, Query[Estimate]):
 @verb("why", Http("GET", OF_PLAY + "why", QUERIES))
 @dataclass(frozen=True)
 class Explain(Query[Why]):
-    """Return how a pending play differs from the best plan by present beliefs, and why."""
+    """Return how a play differs from the best plan, and why.
+
+    Beliefs are the present ones for a pending play, else those of the time when it was asked for.
+    """
 
     returns = Why
 
@@ -133,10 +136,10 @@ class Explain(Query[Why]):
         """Compare the play with the best plan."""
         with reader.current() as engine:
             id = reader.id_of(self.play)
-            if not is_integer(id) or id not in engine.pending:
-                hint = Hint("Use the id of a play from {}.", Verb("pending"))
-                raise NotFound("play", "a pending play", repr(id), hint)
-            return explain(engine, id)
+            if is_integer(id) and id in engine.pending:
+                return explain(engine, id)
+        then, when = reader.asked(id)
+        return replace(explain(then, id), words=reader.words(), asked=when)
 
 
 # ------------------------------------------------------------ tables

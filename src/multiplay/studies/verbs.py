@@ -686,7 +686,8 @@ class Verbs(ABC):
         >>> why = learner.why(learner.ask())
         >>> why.explores, [row.reason for row in why.rows]
         (True, ['instead', 'to learn'])
-        >>> then = learner.why(1) if learner.tell(1, {"air": 40.0, "sea": 30.0}) else None
+        >>> told = learner.tell(1, {"sea": [30.0, 35.0]})
+        >>> then = learner.why(1)
         >>> then.extra == why.extra, then.asked is not None
         (True, True)
         """

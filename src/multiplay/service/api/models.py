@@ -495,6 +495,7 @@ Why = response_of(
         changed=0,
         change_cost=0.0,
         promise_first=False,
+        asked=None,
     ),
     description="Why a play differs from the best plan, by present beliefs.",
 )

@@ -40,9 +40,9 @@ from multiplay import (
     World,
     simulate,
 )
-from multiplay.beliefs.moments import ArmReport
 from multiplay.environments.base import Slots
 from multiplay.experiments import paper
+from multiplay.learner.moments import ArmReport
 from multiplay.types import FloatArray, IntArray
 
 Rng = np.random.Generator
@@ -794,12 +794,14 @@ def cost(trials: int | None, run: Runner) -> list[Section]:
         asks, tells = zip(*(_day(learner) for _ in range(2000)), strict=True)
         row = {"what": f"{name}, 6 arms", "ask, µs": 1e6 * np.median(asks)}
         rows.append(row | {"tell, µs": 1e6 * np.median(tells)})
-    moments, counts = learner.engine.state.moments, np.array([1, 0, 2, 2, 1, 4])
+    apart = Learner(Transport([1, 4, 5], [4, 6]), PLAYERS["GenCTS"], seed=0)  # from the policy
+    moments, counts = apart.engine.state.moments, np.array([1, 0, 2, 2, 1, 4])
+    nothing = Feedback(counts[None], np.zeros((1, 6)))
     report = ArmReport(counts, counts, np.linspace(0, 1, 10), np.zeros(0), np.zeros(0), 1.0)
 
     def add_hundred() -> None:
         for _ in range(100):
-            moments.add(None, report)
+            moments.add(None, report, nothing)
 
     adds = [_seconds(add_hundred) for _ in range(50)]
     added = 1e6 * float(np.median(adds)) / 100

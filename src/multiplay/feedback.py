@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import FrozenInstanceError
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from multiplay.errors import InvalidInput
+from multiplay.kernels import bootstrap
 from multiplay.kernels import units as kernels
+from multiplay.kernels.moments import AVERAGE, KEPT, UNITS
 from multiplay.random import Rng, Streams
 from multiplay.types import FloatArray, IntArray
+
+NO_UNITS = np.zeros((1, 0))
+NO_FIRST = np.zeros(1, dtype=np.int64)
 
 
 class Units(ABC):
@@ -119,6 +125,24 @@ class Feedback:
             return self
         count = np.where(self.seen >= 1, self.count, 0)
         return Feedback(count, self.mean * count)
+
+    @cached_property
+    def reports(self) -> FloatArray:
+        """The report of each arm, (trials, d, 5), see ``multiplay.kernels.moments``."""
+        units, first = self.units, self.first
+        if units is None or first is None:
+            units, first = NO_UNITS, NO_FIRST
+        reports = np.empty((*self.seen.shape, KEPT))
+        bootstrap.summarise(self.seen, self.total, units, first, reports)
+        return reports
+
+    @classmethod
+    def of_reports(cls, reports: FloatArray) -> Feedback:
+        """Return the feedback of which only these ``reports`` are known."""
+        units = reports[:, :, UNITS]
+        made = cls(units.astype(np.int64), units * reports[:, :, AVERAGE])
+        made.__dict__["reports"] = reports
+        return made
 
     @property
     def round_total(self) -> FloatArray:

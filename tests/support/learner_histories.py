@@ -25,6 +25,7 @@ import numpy as np
 
 import multiplay as mp
 from multiplay.errors import InvalidInput
+from multiplay.posteriors.memories import COMMON
 
 TOWNS, REGIONS = ["Lyon", "Lille", "Nice"], ["north", "south"]
 
@@ -62,6 +63,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "GenCTS": {"policy": mp.GenCTS(), "reports": mp.Reports(outside="clip", missing="ignore")},
     "CombUCB": {"policy": mp.CombUCB(window=20)},
     "discount": {"policy": mp.BootstrapCTS(discount=0.95)},
+    "window": {"policy": mp.BootstrapCTS(window=7)},
+    "pooled": {"policy": mp.PooledCTS(memory=mp.Changes())},
+    "coins": {"policy": mp.GenCTS(memory=mp.Changes())},
+    "ranges": {"policy": mp.BootstrapCTS(), "loss_range": {ARMS[0]: (0, 300), "*": (0, 250)}},
     "GenLBINFV": {"policy": mp.GenLBINFV()},
     "Hybrid": {"policy": mp.Hybrid()},
     "LBINF": {"policy": mp.LBINF(horizon=20, any_horizon=True)},
@@ -143,20 +148,21 @@ def state_of(learner: Any) -> dict[str, str]:
         (p.digests, p.truncated, p.phi, p.today, p.gap, repr(p.report))
         for p in engine.pending.values()
     ]
-    names = [(p.round_set.actions.names, repr(p.round_set.limits)) for p in engine.pending.values()]
+    sets = [(p.round_set.actions.names, repr(p.round_set.limits)) for p in engine.pending.values()]
     limits = engine.allowance, engine.switching, engine.promises or None
     book = engine.promises
     rest = [digest(one) for one in (book.past, book.ahead, book.listed, book.latest, book.chosen)]
     arrays = state.arms.arrays
+    names = sorted(arrays.keys() - {COMMON})  # of beliefs
     return {
         "rng": digest(state.rng.state),
-        "arms": digest({name: arrays[name] for name in sorted(arrays)}, state.arms.names),
+        "arms": digest({name: arrays[name] for name in names}, state.arms.names),
         "seen": digest(state.statistics.arrays()),
-        "moments": digest(state.moments.arrays(), state.moments.rounds),
+        "moments": digest(state.moments.sums, state.moments.common, state.moments.starts),
         "log": digest(None if state.log is None else state.log.arrays()),
         "pending": digest(pending),
         "reports": digest(reports),
-        "sets": digest(names, state.last.actions.names),
+        "sets": digest(sets, state.last.actions.names),
         "limits": digest([None if one is None else one.record() for one in limits], rest),
         "features": digest(None if state.features is None else state.features.record()),
         "counts": f"{engine.asked}/{state.told}/{engine.clipped}",

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multiplay.beliefs.moments import ArmMoments
 from multiplay.kernels.hypotheses import (
     CONFIRMED,
     FROM,
@@ -26,6 +25,7 @@ from multiplay.kernels.hypotheses import (
 from multiplay.types import FloatArray
 
 LIKELY = 0.5  # weight of a change that is told before it is confirmed
+FIRST = 2  # t of the first report: 1 before it
 
 
 class ArmChange(NamedTuple):
@@ -57,17 +57,17 @@ class ArmChange(NamedTuple):
     acted: bool
 
 
-def changes_of(moments: ArmMoments) -> list[ArmChange]:
-    """Return the last change of each arm that has one; a change that arms share is told once."""
-    if not moments.follow:
-        return []
-    hypotheses, marks = moments.arrays()["hypotheses"], moments.arrays()["marks"]
+def changes_of(hypotheses: FloatArray, marks: FloatArray) -> list[ArmChange]:
+    """Return the last change of each arm that has one; a change that arms share is told once.
+
+    ``hypotheses`` and ``marks`` are those of all arms, see ``multiplay.kernels.hypotheses``.
+    """
     found, shared = [], defaultdict(list)
     for arm in np.flatnonzero(marks[:, LENGTH] > 0):
         change = _change_of(int(arm), hypotheses[arm, : int(marks[arm, LENGTH])], marks[arm])
         if change is None:
             continue
-        if not (marks[arm, SHARED] and change.since <= marks[arm, CONFIRMED]):
+        if not (marks[arm, SHARED] and change.since < marks[arm, CONFIRMED]):
             found.append(change)
         elif marks[arm, LAST_ROUND] >= marks[arm, SHARED]:  # otherwise it was only taken to move
             shared[marks[arm, SHARED]].append(change)
@@ -89,9 +89,9 @@ def _change_of(arm: int, hypotheses: FloatArray, marks: FloatArray) -> ArmChange
     heaviest, sure = _heaviest(hypotheses, told)
     since, after, units = _facts(heaviest)
     if marks[STEPS] > 1:
-        since = int(max(marks[SINCE] - 1, 0))
+        since = int(max(marks[SINCE] - FIRST, 0))
     elif marks[SHARED]:
-        since = int(marks[SHARED] - 1)
+        since = int(marks[SHARED] - FIRST)
     if heaviest[START] < marks[SHARED]:  # its past moved with that of other arms
         units = 0.0
     return ArmChange((arm,), since, float(marks[FROM]), after, units, sure, acted=True)
@@ -106,7 +106,7 @@ def _heaviest(hypotheses: FloatArray, last: float) -> tuple[FloatArray, float]:
 
 def _facts(hypothesis: FloatArray) -> tuple[int, float, float]:
     """Return the last round before a hypothesis, its mean, and its number of units."""
-    since = int(max(hypothesis[START] - 1, 0))
+    since = int(max(hypothesis[START] - FIRST, 0))
     return since, float(hypothesis[H_MEAN]), float(hypothesis[H_N])
 
 

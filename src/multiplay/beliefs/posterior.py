@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from multiplay.beliefs.moments import ArmMoments
 from multiplay.kernels import beliefs as kernels
 from multiplay.kernels.moments import MEAN, SEEN, B, F, N, W
 from multiplay.types import FloatArray, IntArray
@@ -32,34 +31,34 @@ class Posterior:
 
     Parameters
     ----------
-    moments
-        The moments of all arms; they are read once.
+    sums, common
+        The moments of all arms, see ``multiplay.kernels.moments``, and two sums that arms share.
     low, width
         The lowest loss of each arm and the width of its range, where ranges differ by arm. Arms are
         then alike as shares of their own ranges.
 
     Examples
     --------
-    >>> from multiplay.beliefs.moments import ArmMoments
-    >>> nothing = Posterior(ArmMoments(2))
+    >>>     >>> nothing = Posterior(ArmMoments(2))
     >>> nothing.mean
     array([0.5, 0.5])
     """
 
     def __init__(
         self,
-        moments: ArmMoments,
+        sums: FloatArray,
+        common: FloatArray,
         low: FloatArray | float = 0.0,
         width: FloatArray | None = None,
     ) -> None:
         self._low, self._width = low, width
-        self._sums, common = moments.sums, moments.common
         if width is not None:
-            self._sums, common = shares(self._sums, low, width), common / width.mean() ** 2
+            sums, common = shares(sums, low, width), common / width.mean() ** 2
+        self._sums = sums
         self._sizes = np.empty((kernels.SIZES, 4))
-        self._arms = np.empty((len(self._sums), 6))
+        self._arms = np.empty((len(sums), 6))
         self._rest = np.empty(2)
-        kernels.believe(self._sums, common, self._sizes, self._arms, self._rest)
+        kernels.believe(sums, common, self._sizes, self._arms, self._rest)
 
     def _in_range(self, share: FloatArray) -> FloatArray:
         """Return losses of the arms that are these shares of their ranges."""

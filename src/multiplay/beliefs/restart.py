@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import NamedTuple
 
@@ -202,14 +203,15 @@ def rebuild(
     since: int,
     places: IntArray,
     rounds: int,
-    discount: float | None,
-    window: int | None,
+    limits: tuple[float, float],
 ) -> Restart:
     """Return the restart of some arms from a round on, after so many rounds told.
 
-    What was forgotten before stays forgotten, unless it is to be kept.
+    ``limits`` are those of the memory. What was forgotten before stays forgotten, unless it is to
+    be kept.
     """
-    count = len(places)
+    count, discount = len(places), limits[0]
+    window = None if math.isinf(limits[1]) else int(limits[1])
     first, seen = np.full(count, float(since)), np.zeros((count, 2))
     sums, kept = np.zeros((count, kernels.COLUMNS)), np.zeros((count, window or 0, KEPT))
     rows = log.rows()
@@ -231,16 +233,16 @@ def rebuild(
 
 
 def add_all(
-    sums: FloatArray, told: FloatArray, reports: FloatArray, rounds: int, discount: float | None
+    sums: FloatArray, told: FloatArray, reports: FloatArray, rounds: int, discount: float
 ) -> None:
-    """Add the reports of an arm to its moments, with a discount if one is given."""
+    """Add the reports of an arm to its moments, with a discount below 1 if there is one."""
     common, last = np.zeros(2), told[0]
     for round, report in zip(told, reports, strict=True):
-        if discount is not None and round > last:
+        if discount < 1.0 and round > last:
             kernels.fade(sums, discount ** (round - last))
         kernels.add_reports(sums, common, report[None])
         last = round
-    if discount is not None:
+    if discount < 1.0:
         kernels.fade(sums, discount ** (rounds - last))
 
 

@@ -41,7 +41,8 @@ class Beliefs:
         """The posterior of the present moments, computed once for each state."""
         moments = self.state.moments
         if self._posterior is None or self._posterior[0] != moments.version:
-            self._posterior = moments.version, Posterior(moments, *self._shares())
+            found = Posterior(moments.sums, moments.common, *self._shares())
+            self._posterior = moments.version, found
         return self._posterior[1]
 
     def _shares(self) -> tuple[FloatArray, FloatArray] | tuple[()]:

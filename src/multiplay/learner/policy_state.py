@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from multiplay._support import deadline
 from multiplay._support.hints import LEARNER, Hint
 from multiplay.actions import ActionSet, Budget
-from multiplay.beliefs.moments import ArmMoments, ArmReport
 from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.features.table import ArmFeatures
 from multiplay.feedback import Feedback
 from multiplay.learner.features import DECLARED_HERE, FeatureState, model_of, scattered
+from multiplay.learner.moments import ArmMoments, ArmReport
 from multiplay.learner.plays import PendingState
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import Report
@@ -34,9 +33,7 @@ from multiplay.learner.statistics import ArmStatistics
 from multiplay.policies import Duplicated, Play, Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.base import check_fits, check_play, shown
-from multiplay.policies.index import ArmPolicy, expects_changes
 from multiplay.policies.wrapped import has_index
-from multiplay.posteriors.features import Features
 from multiplay.random import Streams
 from multiplay.types import FloatArray, IntArray
 
@@ -63,7 +60,7 @@ class PolicyState:
     statistics : ArmStatistics
         Units seen, plans and drift by arm.
     moments : ArmMoments
-        Moments of the losses of each arm, which beliefs follow from; independent of the policy.
+        Moments of the losses of each arm, which beliefs follow from; see ``ArmMoments``.
     told : int
         The number of plays the policy has learned from.
     log : ReportLog or None
@@ -90,7 +87,7 @@ class PolicyState:
         self.usual = self.last = self.prepared(actions, NO_LIMITS)
         self.arms = ArmState(policy, self.usual.actions)
         self.statistics = ArmStatistics(actions.d)
-        self.moments = ArmMoments(actions.d, **forgetting_of(policy))
+        self.moments = ArmMoments(policy, self.arms, ranges.alike)
         self.told = 0
         self.log: ReportLog | None = None
         self.hides: Callable[[str], bool] | None = None
@@ -194,6 +191,7 @@ class PolicyState:
         """Learn from a report of our own play; return its feedback."""
         feedback, round_set = self.usable(report), play.round_set
         places = self.arms.places(round_set.actions.names)
+        self._separate(places, report)
         if places is not None:
             low = self.ranges.of(self.arms.names).low
             self.arms.skip_round(places, low / self.ranges.scale)
@@ -208,19 +206,21 @@ class PolicyState:
             self.log.begin_round(when)
         if self.features is not None:
             self.features.pass_round()
-        self._add_moments(places, report, round_set.bounds, play.phi)
+        self._add_moments(places, report, visible, round_set.bounds, play.phi)
         return feedback
 
     def absorb(self, round_set: RoundSet, report: Report, when: float) -> Feedback:
         """Learn from a report of an external plan; return its feedback."""
         feedback = self.usable(report)
         places = self.add_arms(round_set)
+        self._separate(places, report)
         state = self.arms.cut(places)
         visible = self._visible(report, feedback, round_set.actions.names)
         self.policy.absorb(round_set.actions, state, visible, self.rng)
         self.arms.put_back(places, state)
         self.statistics.add(places, feedback, False, self.told, when)
-        self._add_moments(places, report, round_set.bounds, round_set.phi(report.played))
+        phi = round_set.phi(report.played)
+        self._add_moments(places, report, visible, round_set.bounds, phi)
         return feedback
 
     def absorb_all(
@@ -236,10 +236,16 @@ class PolicyState:
             actions = actions.shifted(bounds.low / self.ranges.scale)
         if phi is not None:
             actions = actions.featured(scattered(phi, report.played))
+        self._separate(None, report)
         visible = self._visible(report, feedback, self.arms.names)
         self.policy.absorb(actions, self.arms.arrays, visible, self.rng)
         self.statistics.add(None, feedback, False, self.told, when)
-        self._add_moments(None, report, bounds, phi)
+        self._add_moments(None, report, visible, bounds, phi)
+
+    def _separate(self, places: IntArray | None, report: Report) -> None:
+        """Separate beliefs from the policy if it will learn other bits of a report."""
+        if places is not None or (report.totals and len(report.units)):
+            self.moments.separate()
 
     def _visible(self, report: Report, feedback: Feedback, names: Sequence[str]) -> Feedback:
         """Return the feedback of a report without the arms that are hidden."""
@@ -251,16 +257,19 @@ class PolicyState:
         self,
         places: IntArray | None,
         report: Report,
+        learned: Feedback,
         bounds: Bounds,
         phi: FloatArray | None,
     ) -> None:
+        """Add a report to what beliefs read; ``learned`` is what the policy has learned."""
         if report.round is None:  # a total of the round shows nothing of its arms
             totals = NO_TOTALS
             if report.totals:
                 totals = np.full(len(report.played), np.nan)
                 totals[list(report.totals)] = list(report.totals.values())
             told = report.played, report.slots, report.units, totals
-            added = self.moments.add(places, ArmReport(*told, *self.ranges.shares(bounds)))
+            of_arms = ArmReport(*told, *self.ranges.shares(bounds))
+            added = self.moments.add(places, of_arms, learned)
             if self.features is not None and phi is not None:
                 (played,) = report.played.nonzero()
                 visible = added
@@ -269,12 +278,11 @@ class PolicyState:
                     visible = np.where(hidden[:, None], 0.0, added)
                 self.features.learn(played if places is None else places[played], phi, visible)
             if self.log is not None:
-                self.log.add(self.moments.rounds, added, self.moments.starts)
+                self.log.add(self.told, added, self.moments.starts)
 
     def rebuild(self, log: ReportLog, keep: bool, since: int, places: IntArray) -> Restart:
         """Return the restart of some arms from a round on."""
-        moments = self.moments
-        return rebuild(log, keep, since, places, moments.rounds, moments.discount, moments.window)
+        return rebuild(log, keep, since, places, self.told, self.moments.memory.limits)
 
     @property
     def masks(self) -> bool:
@@ -328,15 +336,3 @@ class PolicyState:
                 "Cancel the play, or use a policy that allows missing units, such as BootstrapCTS.",
             )
         return feedback
-
-
-def forgetting_of(policy: Policy) -> dict[str, Any]:
-    """Return how beliefs forget: as the policy does; they follow changes if it forgets nothing.
-
-    A policy that reads features forgets coefficients, and not the reports of single arms.
-    """
-    if isinstance(policy, ArmPolicy) and not isinstance(policy.posterior, Features):
-        memory = policy.posterior.memory
-        if memory.forgets or not expects_changes(policy):
-            return {name: getattr(memory, name, None) for name in ("discount", "window")}
-    return {"follow": True}

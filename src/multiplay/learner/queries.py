@@ -13,7 +13,6 @@ import numpy as np
 from multiplay._support.formatting import number
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet
-from multiplay.beliefs.changes import changes_of
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
@@ -346,7 +345,7 @@ def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:
     names, ranges = state.arms.names, state.ranges
     alarms = {alarm.arm: alarm for alarm in state.statistics.drift.alarms(level)}
     rows: list[tuple[object, ...]] = []
-    for arms, since, *means, units, sure, acted in changes_of(state.moments):
+    for arms, since, *means, units, sure, acted in state.moments.changes():
         means = [float(ranges.from_shares(np.array(mean))) for mean in means]
         certain = all(arm in alarms for arm in arms)
         acted = acted and state.features is None  # a model of features forgets no arm by itself

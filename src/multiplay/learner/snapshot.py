@@ -46,15 +46,15 @@ from multiplay.random import Streams
 from multiplay.storage import Record
 from multiplay.types import Arrays, FloatArray, IntArray
 
-FORMAT = 4  # of states; 3 is that of version 0.9
-FILE_FORMAT = 5  # of files of learners, which have a journal since then
+FORMAT = 6  # of states; 3 is that of version 0.9, and in 4 the moments of beliefs are always apart
+FILE_FORMAT = 7  # of files of learners: 5 was that with a state of format 4, and a journal
 OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
 # In a header, and before the names of arrays.
 ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"
 NEXT_ID = "next_id"  # in a header: an id after those of all plays
-REPORTS, FEATURES = "told/", "features/"  # before the names of arrays
+REPORTS, FEATURES, BELIEFS = "told/", "features/", "beliefs/"  # before the names of arrays
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
@@ -112,7 +112,7 @@ def record(engine: Engine) -> Record:
     arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     arrays |= with_prefix("state/", state.arms.arrays)
     arrays |= with_prefix("seen/", state.statistics.arrays())
-    arrays |= with_prefix("moments/", state.moments.arrays())
+    arrays |= with_prefix(BELIEFS, state.moments.own or {})
     header["days"], of_days = _days_record(sets, state)
     arrays |= of_days | _plays_record(pending, groups)
     for id, play in pending.items():
@@ -291,12 +291,14 @@ def _pending_of(header: Any, arrays: Arrays, sets: list[RoundSet]) -> dict[int, 
 
 def _restore_moments(state: PolicyState, version: int, arrays: Arrays) -> None:
     """Set the moments of the arms; format 3 has sums of losses and of their squares instead."""
-    state.moments.grow(len(state.arms.names))
-    if version > OLDEST:
-        state.moments.restore(without_prefix("moments/", arrays), state.told)
-        return
-    units, total, squares = (arrays[f"seen/{name}"] for name in ("units", "total", "squares"))
-    state.moments.restore_sums(units, total, squares, state.told)
+    if version >= FORMAT:
+        own, of_policy = (without_prefix(prefix, arrays) for prefix in (BELIEFS, "state/"))
+        state.moments.restore(own, of_policy)
+    elif version > OLDEST:
+        state.moments.restore_older(without_prefix("moments/", arrays), state.told)
+    else:
+        units, total, squares = (arrays[f"seen/{name}"] for name in ("units", "total", "squares"))
+        state.moments.restore_sums(units, total, squares, state.told)
 
 
 def _checked_arrays(state: PolicyState, arrays: Arrays) -> Arrays:

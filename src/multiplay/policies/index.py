@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from multiplay.policies.rules import (
 from multiplay.posteriors.averages import Normal
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import ORDERED
-from multiplay.posteriors.memories import Changes, Discount, Keep, Memory, Window
+from multiplay.posteriors.memories import COMMON, Changes, Discount, Keep, Memory, Window
 from multiplay.posteriors.moments import LossMoments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
@@ -58,6 +58,7 @@ class ArmPolicy(Policy):
     """A policy that keeps a posterior of each arm; a subclass defines it, and ``choose``."""
 
     changing = True
+    shared: ClassVar[tuple[str, ...]] = (COMMON,)
     partial = True
     absorbs = True
     uses_known = True

@@ -11,7 +11,7 @@ from multiplay._support.checks import integer_setting, is_number
 from multiplay.beliefs.restart import Restart, restart_hypotheses
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback, arm_totals
-from multiplay.kernels import bootstrap, change
+from multiplay.kernels import change
 from multiplay.kernels.hypotheses import (
     H_MEAN,
     H_N,
@@ -23,14 +23,13 @@ from multiplay.kernels.hypotheses import (
     WEIGHT,
     new_hypotheses,
 )
-from multiplay.kernels.moments import COLUMNS, KEPT, N
+from multiplay.kernels.moments import COLUMNS, N
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
 MOMENTS = "moments"  # the state: nine numbers for each arm, see multiplay.kernels.moments
-NO_UNITS = np.zeros((1, 0))
-NO_FIRST = np.zeros(1, dtype=np.int64)
+COMMON = "common"  # two that all arms share, if a learner's beliefs read the state: ``common_of``
 
 
 class Sums(Protocol):
@@ -208,7 +207,8 @@ class Window(Memory):
     def forget(self, of: Any, state: Arrays, rounds: int) -> None:
         """Drop the rounds that leave the window."""
         t = state["t"]
-        of.drop(state, [(t - 1 + k) % self.window for k in range(min(rounds, self.window))])
+        if rounds:
+            of.drop(state, [(t - 1 + k) % self.window for k in range(min(rounds, self.window))])
 
     def learn(self, of: Any, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Put the losses in the slot of the last round."""
@@ -255,10 +255,7 @@ class Changes(Memory):
 
     def learn(self, of: Sums, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Weigh the hypotheses by the report of each arm, and add it to them."""
-        reports, common = summaries(state, feedback), np.zeros((len(state[MOMENTS]), 2))
-        hypotheses, noises, marks, snaps = (state[name] for name in HYPOTHESES)
-        arrays = hypotheses, noises, marks, snaps, state["t"]
-        change.learn(state[MOMENTS], common, *arrays, reports)
+        follow(state, summaries(state, feedback))
 
     def restart(self, of: Sums, state: Arrays, restart: Restart) -> None:
         """Drop the hypotheses that begin before the round, or all of them for one."""
@@ -267,16 +264,22 @@ class Changes(Memory):
             restart_hypotheses(*one, restart, offset=1)  # t is that of the next round
 
 
+def follow(state: Arrays, reports: FloatArray) -> None:
+    """Weigh the hypotheses of a state by the report of each arm, and add it to them."""
+    hypotheses, noises, marks, snaps = (state[name] for name in HYPOTHESES)
+    arrays = hypotheses, noises, marks, snaps, state["t"]
+    change.learn(state[MOMENTS], common_of(state), *arrays, reports)
+
+
 def summaries(state: Arrays, feedback: Feedback) -> FloatArray:
     """Return the report of each arm, (trials, d, 5), for a state that has moments."""
-    moments = state[MOMENTS]
-    total = arm_totals(feedback, moments[:, :, N])
-    units, first = feedback.units, feedback.first
-    if units is None or first is None:
-        units, first = NO_UNITS, NO_FIRST
-    reports = np.empty((*moments.shape[:2], KEPT))
-    bootstrap.summarise(feedback.seen, total, units, first, reports)
-    return reports
+    arm_totals(feedback, state[MOMENTS][:, :, N])
+    return feedback.reports
+
+
+def common_of(state: Arrays) -> FloatArray:
+    """Return the sums that arms share, (trials, 2), which only beliefs read: new ones if none."""
+    return state[COMMON] if COMMON in state else np.zeros((len(state[MOMENTS]), 2))
 
 
 def picked(state: Arrays, mass: FloatArray, by_mean: bool = False) -> tuple[FloatArray, FloatArray]:

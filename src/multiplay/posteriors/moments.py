@@ -17,7 +17,7 @@ from multiplay.kernels import bootstrap as kernels
 from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, MARKS, OCTAVES
 from multiplay.posteriors.base import Posterior, seeds
-from multiplay.posteriors.memories import MOMENTS, summaries
+from multiplay.posteriors.memories import COMMON, MOMENTS, summaries
 from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -76,13 +76,18 @@ class LossMoments(Posterior):
 
     def add(self, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Add the report of each arm."""
-        moments = state[MOMENTS]
-        slot = np.zeros(len(moments), dtype=np.int64)  # of no window
-        kernels.learn(moments, NOT_KEPT, slot, summaries(state, feedback))
+        moments, reports = state[MOMENTS], summaries(state, feedback)
+        if COMMON in state:
+            columns.add_reports(moments[0], state[COMMON][0], reports[0])
+        else:
+            slot = np.zeros(len(moments), dtype=np.int64)  # of no window
+            kernels.learn(moments, NOT_KEPT, slot, reports)
 
     def fade(self, state: Arrays, weight: float) -> None:
         """Let all reports count ``weight`` times as much."""
         kernels.fade_all(state[MOMENTS], weight)
+        if COMMON in state:
+            state[COMMON] *= weight
 
     def room(self, trials: int, d: int, window: int) -> Arrays:
         """Return room for the reports of a window."""
@@ -90,9 +95,12 @@ class LossMoments(Posterior):
 
     def put(self, state: Arrays, slot: NDArray[np.int64], feedback: Feedback, rng: Rng) -> None:
         """Keep the reports in a slot, and compute the moments of the window."""
-        kept = state[KEPT]
-        kernels.learn(state[MOMENTS], kept, slot, summaries(state, feedback))
-        kernels.rebuild(state[MOMENTS], kept, (slot + 1) % kept.shape[2])
+        moments, kept, reports = state[MOMENTS], state[KEPT], summaries(state, feedback)
+        if COMMON in state:
+            columns.keep_reports(moments[0], state[COMMON][0], kept[0], slot[0], reports[0])
+        else:
+            kernels.learn(moments, kept, slot, reports)
+            kernels.rebuild(moments, kept, (slot + 1) % kept.shape[2])
 
     def drop(self, state: Arrays, slots: list[NDArray[np.int64]]) -> None:
         """Drop the reports in some slots, and compute the moments of the window."""

@@ -103,7 +103,7 @@ def parts_of(record: Record, actions: ActionSet | None, policy: Policy | None) -
 def _parts(record: Record, engine: Engine, log: PlayLog) -> LearnerParts:
     header, arrays = record
     table, file, journal = None, None, ObjectJournal()
-    if header[snapshot.VERSION] == snapshot.FILE_FORMAT:
+    if JOURNAL in header:
         if TABLE in header:
             table = table_of(header[TABLE], without_prefix(f"{TABLE}/", arrays))
         if BEGIN in header:

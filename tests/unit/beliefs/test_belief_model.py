@@ -1,6 +1,8 @@
 """The belief model of a learner against a slow reference, and its promises."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ from belief_twin import BeliefTwin, Total
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from pandas.testing import assert_frame_equal
 
 from multiplay import (
     BootstrapCTS,
     Budget,
+    Changes,
     FollowTheLeader,
     GaussianCTS,
     GenCTS,
@@ -19,6 +23,7 @@ from multiplay import (
     Hybrid,
     Learner,
     Policy,
+    PooledCTS,
     Reports,
     Study,
 )
@@ -260,3 +265,78 @@ def test_nothing_told_leaves_the_whole_range() -> None:
     assert arms["mean"].tolist() == [50.0, 50.0]
     assert arms["average"].isna().all()
     assert (arms["low"].tolist(), arms["high"].tolist()) == ([0.0, 0.0], [100.0, 100.0])
+
+
+# ------------------------------------------------------------ one model with the policy
+
+CHANGES = BootstrapCTS(memory=Changes())
+TWINS = {
+    "changes": (CHANGES, CHANGES),
+    "pooled": (PooledCTS(memory=Changes()), CHANGES),
+    "coins": (GenCTS(memory=Changes()), CHANGES),
+    "keep": (BootstrapCTS(), BootstrapCTS()),
+    "discount": (BootstrapCTS(discount=0.9), BootstrapCTS(discount=0.9)),
+    "window": (BootstrapCTS(window=5), BootstrapCTS(window=5)),
+}
+
+
+def tell_both(learners: list[Learner], day: int, actions: Any = None, totals: bool = False) -> None:
+    """Tell all learners of one plan; ``totals``: some arms have units and others totals."""
+    rng = np.random.default_rng(day)
+    names = ["a", "b", "c"] if actions is None else actions.names
+    level = 60.0 if day < 40 else 120.0
+    losses: dict[str, Any] = {name: rng.uniform(level, level + 40, 2).tolist() for name in names}
+    if totals:
+        losses[names[0]] = sum(losses[names[0]])
+    for learner in learners:
+        learner.ask(at=float(day))  # the round passes with the report of a play
+        learner.tell(learner.pending()[0], {}, missing="ignore", at=float(day))
+        learner.learn(dict.fromkeys(names, 2), losses, actions=actions, at=float(day))
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_beliefs_are_those_of_a_model_of_their_own(name: str) -> None:
+    """They share the state of the policy until a set with other arms, or totals with units."""
+    usual = Budget(6, [3, 3, 3], names=["a", "b", "c"])
+    other = Budget(6, [3, 3, 3], names=["c", "d", "a"])
+    shared, apart = (
+        Learner(usual, policy, loss_range=(0, 250), seed=1, varying_set=True)
+        for policy in TWINS[name]
+    )
+    apart.policy_state.moments.separate()
+    for day in range(60):
+        tell_both([shared, apart], day)
+        if day == 50:
+            for learner in (shared, apart):
+                learner.forget("a", before=day - 3)
+    assert shared.policy_state.moments.own is None
+    assert_same_beliefs(shared, apart)
+    assert shared.drift().empty == (name in ("keep", "discount", "window"))
+    again = tuple(saved_and_loaded(learner) for learner in (shared, apart))
+    for one in ((shared, apart), again):
+        tell_both([*one], 60, other)
+        tell_both([*one], 61, totals=True)
+        for learner in one:
+            assert learner.policy_state.moments.own is not None
+        assert_same_beliefs(*one)
+    assert_same_beliefs(shared, again[0])
+
+
+def assert_same_beliefs(one: Learner, other: Learner) -> None:
+    """Assert equal bits; plans of two policies may differ."""
+    columns = ["arm", "mean", "low", "high", "average", "spread", "seen"]
+    assert_frame_equal(one.arms()[columns], other.arms()[columns], check_exact=True)
+    assert_frame_equal(one.drift(), other.drift(), check_exact=True)
+
+
+def saved_and_loaded(learner: Learner) -> Learner:
+    """Return the learner of a file."""
+    with TemporaryDirectory() as folder:
+        learner.save(f"{folder}/learner.npz")
+        return Learner.load(f"{folder}/learner.npz")
+
+
+def test_a_new_arm_before_the_first_report_of_a_window() -> None:
+    usual, other = (Budget(4, [4, 4], names=["a", name]) for name in ("b", "c"))
+    learner = Learner(usual, BootstrapCTS(window=5), seed=0, varying_set=True)
+    assert sum(learner.ask(other).plan.values()) == 4

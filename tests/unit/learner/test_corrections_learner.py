@@ -145,7 +145,9 @@ def test_a_time_before_all_reports_that_are_left_forgets_nothing() -> None:
     assert learner.arms()["seen"].sum() == 15
     learner.retract(told[0])
     assert learner.engine.state.told == 2
-    assert learner.engine.state.moments.rounds == 2
+    own = learner.engine.state.moments.own
+    assert own is not None
+    assert own["t"] == 3
 
 
 def test_bad_corrections_are_refused_and_change_nothing(tmp_path: Path) -> None:

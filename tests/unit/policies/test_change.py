@@ -31,7 +31,6 @@ from multiplay import (
     simulate,
 )
 from multiplay.beliefs.changes import changes_of
-from multiplay.beliefs.moments import ArmMoments
 from multiplay.kernels import hypotheses as columns
 from multiplay.learner.plays import PendingPlay
 from multiplay.random import POLICY
@@ -416,18 +415,17 @@ def test_a_change_that_arms_share_is_one_row() -> None:
 
 def test_a_confirmed_change_is_a_row_until_a_newer_one_is_likely() -> None:
     """The newest hypothesis is the heaviest; below a weight of 0.5 it is not told."""
-    moments = ArmMoments(1, follow=True)
-    arrays, told = moments.arrays(), []
-    marks = {columns.LENGTH: 3, columns.STEPS: 1, columns.CONFIRMED: 44, columns.FROM: 0.2}
+    arrays, told = {name: array[0] for name, array in columns.new_hypotheses(1, 1).items()}, []
+    marks = {columns.LENGTH: 3, columns.STEPS: 1, columns.CONFIRMED: 45, columns.FROM: 0.2}
     arrays["marks"][0, list(marks)] = list(marks.values())
     for newest in (0.0, 0.42, 0.58):
         older = 1 - newest
         arrays["hypotheses"][0, :3, :4] = [  # start, weight, units, mean
-            (41, 0.55 * older, 120, 0.4),
-            (70, 0.45 * older, 60, 0.42),
-            (100, newest, 20, 0.5),
+            (42, 0.55 * older, 120, 0.4),
+            (71, 0.45 * older, 60, 0.42),
+            (101, newest, 20, 0.5),
         ]
-        (change,) = changes_of(moments)
+        (change,) = changes_of(arrays["hypotheses"], arrays["marks"])
         told.append((change.since, change.before, change.after, change.units, change.acted))
         assert change.sure == pytest.approx(1.0 if newest < 0.5 else newest)
     assert told[0] == told[1] == (40, 0.2, 0.4, 120, True)

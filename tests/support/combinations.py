@@ -182,10 +182,6 @@ REASONS: dict[str, Reason] = {
         "The policy chooses copies, which are arms of another set. Constraints, features and "
         "reports of arms are not translated to copies.",
     ),
-    "joint variance": Reason(
-        NOT_BUILT,
-        "The difference of two plans needs the joint variance of coefficients and arms.",
-    ),
     "lifted": Reason(
         NOT_BUILT,
         "Known costs of helpers are not linear in a plan. Other policies of this kind have one "
@@ -234,7 +230,6 @@ OF_OPTIONS: Pairs = {
     **pairs("copies of units", "hard promise", "promises", "copies"),
     **pairs("copies of units", ("soft promise", "varying set"), "policy", "coordinates"),
     **pairs("copies of units", ("missing units", "external plans", "forget"), "policy", "copies"),
-    **pairs("features", "baseline", "features", "joint variance"),
     **pairs(("baseline", "hard promise", "soft promise"), "not a sum", "actions", "sum"),
     **pairs("known costs", "not a sum", "", "sets"),
 }

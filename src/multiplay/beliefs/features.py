@@ -330,9 +330,21 @@ class FeatureModel:
         self, arrays: Arrays, rows: FeatureRows, action: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the standard deviation of <a, means> in every trial, (trials,)."""
-        mean, deviation = np.empty((2, len(action)))
-        known = self._posterior(arrays)
-        kernels.believe_plan(*known, rows.arm, rows.day, action, mean, deviation)
+        phi = np.einsum("td,tdp->tp", action, rows.arm * rows.day[:, None], dtype=float)
+        mean, deviation = self.weighted(arrays, action[:, None].astype(float), phi[:, None])
+        return mean[:, 0], deviation[:, 0]
+
+    def weighted(
+        self, arrays: Arrays, units: FloatArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return mean and deviation of :math:`\langle w, b \rangle + \langle x, \theta \rangle`.
+
+        Several for each trial: w are ``units``, (trials, k, d), and x is ``phi``, (trials, k, p).
+        Where w are the units of some plans and x the sums of their features, it is what these cost
+        together.
+        """
+        mean, deviation = np.empty((2, *units.shape[:2]))
+        kernels.believe_plans(*self._posterior(arrays), units, phi, mean, deviation)
         return mean, deviation
 
     def contrasts(

@@ -13,11 +13,12 @@ from multiplay._support.checks import check_instance, is_number, shortened
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.actions.limits import Limited
+from multiplay.beliefs.features import FeatureModel
 from multiplay.constraints.constraint import Constraint
 from multiplay.constraints.terms import Cheapest, Keeps, Term
 from multiplay.errors import InvalidInput
 from multiplay.kernels import moments as columns
-from multiplay.types import BoolArray, FloatArray, IntArray
+from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 ETAS = 2.0 ** (np.arange(-10, 13) / 2)  # multipliers of the safety constraint
 RENEWALS = 3  # of the point at which the deviation is bounded by a parabola
@@ -109,6 +110,43 @@ class Baseline(Constraint):
         return "baseline"
 
 
+class Together(NamedTuple):
+    r"""What is believed of the cost of many plans together, by a model of features.
+
+    The cost of units w whose features sum to x is :math:`\langle w, b \rangle + \langle x, \theta
+    \rangle`, of which the joint posterior of :math:`(\theta, b)` gives the mean and the variance.
+
+    Attributes
+    ----------
+    model, arrays
+        The model, and its state for the arms of the round and then others.
+    phi : array of shape (rows, d, p)
+        The features of the arms of the round.
+    rest : array of shape (rows, p)
+        What earlier plays add to x beyond their units with the features of the round.
+    others : array of shape (rows, others)
+        The units of other arms.
+    origin, scale : float
+        The loss of a unit that is 0 for the model, and the unit of the model.
+    """
+
+    model: FeatureModel
+    arrays: Arrays
+    phi: FloatArray
+    rest: FloatArray
+    others: FloatArray
+    origin: float
+    scale: float
+
+    def of(self, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and deviation of the cost of units of the arms of the round, (rows, k, d)."""
+        others = np.broadcast_to(self.others[:, None], (*left.shape[:2], self.others.shape[1]))
+        units = np.concatenate([left, others], axis=2)
+        x = self.rest[:, None] + np.einsum("rkd,rdp->rkp", left, self.phi)
+        mean, deviation = self.model.weighted(self.arrays, units, x)
+        return self.origin * units.sum(axis=2) + self.scale * mean, self.scale * deviation
+
+
 class Margin(NamedTuple):
     r"""How far a plan stays within the allowance, with the doubt about the means subtracted.
 
@@ -140,6 +178,9 @@ class Margin(NamedTuple):
         How many standard deviations are subtracted.
     gain, doubt : arrays of shape (rows,)
         What arms outside of the set add to the mean and to the variance, and known costs.
+    together : Together or None
+        What is believed of all arms together, where features are read. v are the variances of
+        single arms then, by which plans are searched, and not tested.
 
     Examples
     --------
@@ -159,18 +200,25 @@ class Margin(NamedTuple):
     z: float
     gain: FloatArray
     doubt: FloatArray
+    together: Together | None = None
 
     def of(self, actions: IntArray, known: Known | None = None) -> FloatArray:
         """Return g of some actions for each row, (rows, k, d)."""
         left = self.target[:, None] - actions
-        mean = self.sign * np.einsum("rkd,rd->rk", left, self.mean) + self.gain[:, None]
+        if self.together is None:
+            mean, deviation = np.einsum("rkd,rd->rk", left, self.mean), self.deviation(left)
+        else:
+            mean, deviation = self.together.of(left)
+        mean = self.sign * mean + self.gain[:, None]
         if known is not None:
             mean -= self.sign * known(actions)
-        margin: FloatArray = mean - self.z * self.deviation(left)
+        margin: FloatArray = mean - self.z * deviation
         return margin
 
     def deviation(self, left: FloatArray) -> FloatArray:
         """Return the standard deviation of <left, means>, (rows, k)."""
+        if self.together is not None:
+            return self.together.of(left)[1]
         variance = np.einsum("rkd,rd->rk", left * left, self.variance)
         deviation: FloatArray = np.sqrt(variance + self.doubt[:, None])
         return deviation
@@ -179,7 +227,7 @@ class Margin(NamedTuple):
         """Return the margins of some rows."""
         target, mean, variance = (one[which] for one in (self.target, self.mean, self.variance))
         rest = self.z, self.gain[which], self.doubt[which]
-        return Margin(self.sign, target, mean, variance, *rest)
+        return Margin(self.sign, target, mean, variance, *rest, self.together)
 
 
 class Allowed(Term):

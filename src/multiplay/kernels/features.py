@@ -446,7 +446,7 @@ def mix(weight: float, m: float, v: float, share: float, mean: float, variance: 
 
 
 @kernel
-def believe_plan(
+def believe_plans(
     N: FloatArray,
     Z: FloatArray,
     X: FloatArray,
@@ -454,36 +454,40 @@ def believe_plan(
     z: FloatArray,
     ev: FloatArray,
     sizes: FloatArray,
-    arm: FloatArray,
-    day: FloatArray,
-    action: IntArray,
+    units: FloatArray,
+    phi: FloatArray,
     mean: FloatArray,
     deviation: FloatArray,
 ) -> None:
-    """Give the mean and the deviation of <a, means>: all arms share theta."""
-    trials, d = N.shape
+    """Give the mean and the deviation of <units, b> + <phi, theta>, several for each trial."""
+    trials, plans, d = units.shape
     p, share = R.shape[2], np.empty(len(sizes))
-    theta, x = np.empty(p), np.empty(p)
+    theta, x, weight = np.empty(p), np.empty(p), np.empty(plans)
     for k in range(trials):
         shares(ev[k], share)
-        A, D = arm[k if len(arm) > 1 else 0], day[k if len(day) > 1 else 0]
-        weight = m = v = 0.0
+        mean[k], deviation[k], weight[:] = 0.0, 0.0, 0.0
         for g in range(len(sizes)):
-            if share[g] > NEGLIGIBLE:
-                x[:] = 0.0
+            if share[g] <= NEGLIGIBLE:
+                continue
+            back_substitute(R[k, g], z[k, g], theta)
+            for r in range(plans):
+                x[:] = phi[k, r]
                 known = own = 0.0
                 for i in range(d):
-                    a = float(action[k, i])
+                    a = units[k, r, i]
                     if a != 0.0:
                         c = sizes[g] / (1.0 + sizes[g] * N[k, i])
                         known += a * c * Z[k, i]
                         own += a * a * c
                         for j in range(p):
-                            x[j] += a * (A[i, j] * D[j] - c * X[k, i, j])
-                back_substitute(R[k, g], z[k, g], theta)
+                            x[j] -= a * c * X[k, i, j]
                 new = known + dot(x, theta)
-                weight, m, v = mix(weight, m, v, share[g], new, own + length_in(R[k, g], x))
-        mean[k], deviation[k] = m, math.sqrt(v)
+                v = own + length_in(R[k, g], x)
+                weight[r], mean[k, r], deviation[k, r] = mix(
+                    weight[r], mean[k, r], deviation[k, r], share[g], new, v
+                )
+        for r in range(plans):
+            deviation[k, r] = math.sqrt(deviation[k, r])
 
 
 @kernel

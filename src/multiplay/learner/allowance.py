@@ -16,6 +16,7 @@ from multiplay.constraints.baseline import (
     WEEK,
     Allowed,
     Margin,
+    Together,
     baseline_plan,
     beliefs_of,
     check_allowance,
@@ -31,6 +32,7 @@ from multiplay.types import Arrays, FloatArray, IntArray
 EACH_DAY = "each day"
 SHARE, SURE = 0.03, 0.99  # by default
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
+PHI = "baseline_phi"  # the sums of the features of both plans, there too
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
 BY_RULE, BY_DAY = Option("baseline", "InProportion()"), Option("baseline", "'each day'")
 PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
@@ -181,6 +183,8 @@ class AllowanceState:
         Units of the plays, and of the baseline, of the present period.
     known : array of shape (2,)
         Their known costs.
+    phi : array of shape (2, p)
+        Sums of the features of their units; (2, 0) before the first play, and without features.
     period : int
         The number of the week, or 0.
     days, restricted : int
@@ -190,6 +194,7 @@ class AllowanceState:
     def __init__(self, settings: AllowanceSettings, arms: int) -> None:
         self.settings = settings
         self.units, self.known = np.zeros((2, arms), dtype=np.int64), np.zeros(2)
+        self.phi = np.zeros((2, 0))
         self.period = self.days = self.restricted = 0
 
     @property
@@ -199,9 +204,9 @@ class AllowanceState:
 
     def check(self, state: PolicyState) -> None:
         """Raise ``InvalidInput`` unless an allowance fits the parts of a learner."""
-        if state.features is not None:
-            expected = "no features, because an allowance compares means that do not depend on them"
-            raise InvalidInput("features", expected, "features", "Leave out the baseline.")
+        if state.features is not None and self.settings.per is not None:
+            expected = "one allowance for all plays, because the model of features has no weeks"
+            raise InvalidInput("per", expected, repr(self.settings.per), "Leave it out.")
         check_limits(state.policy, state.usual.actions, state.has_index)
         check_arm_means(state.policy)
         low = state.ranges.origin
@@ -236,10 +241,14 @@ class AllowanceState:
         known = round_set.certain_of if actions.has_known else None
         return Allowed(plan[None], margin, known, state.ranges.scale)
 
-    def memo(self, term: Allowed, when: float) -> Arrays:
+    def memo(self, term: Allowed, plan: IntArray, when: float) -> Arrays:
         """Return what is remembered of a play."""
         period = np.array([self._period(when)])
-        return {FOUND: term.baseline, WANTED: term.wanted, ETA: term.eta, PERIOD: period}
+        memo = {FOUND: term.baseline, WANTED: term.wanted, ETA: term.eta, PERIOD: period}
+        together = term.margin.together
+        if together is not None:
+            memo[PHI] = np.concatenate([plan, term.baseline])[None] @ together.phi
+        return memo
 
     def _margin(
         self,
@@ -255,18 +264,31 @@ class AllowanceState:
         if period != self.period:
             units, known = np.zeros_like(units), np.zeros(2)
         left = factor * units[1] - units[0]
-        mean, variance = beliefs(state, self.settings.per)
         today = np.arange(arms) if places is None else places
         target = left[today] + factor * baseline
         absent = np.ones(arms, dtype=bool)
         absent[today] = False
+        together, features, of_round = None, state.features, round_set.features
+        if features is None or of_round is None:
+            mean, variance = beliefs(state, self.settings.per)
+        else:
+            phi, others = of_round.rows.phi(np.arange(len(today))), np.flatnonzero(absent)
+            rest = self._features(-1.0, factor) - left[today] @ phi[0]
+            arrays = features.cut(np.append(today, others))
+            unit = state.ranges.origin, state.ranges.span
+            rows = phi, rest[None], left[None, others]
+            together = Together(features.model, arrays, *rows, *unit)
+            mean, variance = np.zeros((2, arms))
+            shares, deviation = features.posterior(today, of_round.rows)
+            mean[today] = state.ranges.from_shares(shares)
+            variance[today] = (state.ranges.span * deviation) ** 2
         certain = round_set.certain(baseline)
         gain = sign * (left[absent] @ mean[absent] + factor * (known[1] + certain) - known[0])
         if not round_set.actions.has_known:  # then all plans of the set have the same known costs
             gain -= sign * certain
         doubt = variance[absent] @ left[absent] ** 2
-        rows = target[None], mean[today][None], variance[today][None]
-        return Margin(sign, *rows, z, np.array([gain]), np.array([doubt]))
+        moments = target[None], mean[today][None], variance[today][None]
+        return Margin(sign, *moments, z, np.array([gain]), np.array([doubt]), together)
 
     def _period(self, when: float) -> int:
         """Return the number of the week of a play; plays of the past count for the present."""
@@ -298,6 +320,8 @@ class AllowanceState:
         places = state.arms.places(round_set.actions.names)
         self.units[:, slice(None) if places is None else places] += times * both
         self.known = self.known + times * np.array([round_set.certain(one) for one in both])
+        if PHI in play.memo:
+            self.phi = times * play.memo[PHI][0] + (self.phi if self.phi.size else 0.0)
 
     def _grown(self, arms: int) -> IntArray:
         """Return the units of all arms; those of new arms are 0."""
@@ -307,20 +331,37 @@ class AllowanceState:
     def report(self, state: PolicyState) -> Allowance:
         """Return how much is left."""
         sign, share = state.actions.sign, self.settings.allowance
-        mean, variance = beliefs(state, self.settings.per)
-        (played, base), known = self._grown(len(mean)), self.known
-        spent = sign * float((played - base) @ mean + known[0] - known[1])
-        left = share * float(base @ mean + known[1]) - spent
-        weight = (1.0 + sign * share) * base - played
-        doubt = z_of(self.settings.sure) * math.sqrt(float(variance @ weight**2))
+        spent = sign * self._cost(state, 1.0, -1.0)[0]
+        left = share * self._cost(state, 0.0, 1.0)[0] - spent
+        doubt = z_of(self.settings.sure) * self._cost(state, -1.0, 1.0 + sign * share)[1]
         return Allowance(spent, left, left - doubt, self.days, self.restricted)
+
+    def _cost(self, state: PolicyState, by_play: float, by_base: float) -> tuple[float, float]:
+        """Return mean and deviation of the cost of the plays and the baselines, so many times."""
+        features, (played, base) = state.features, self._grown(len(state.arms.names))
+        weight = by_play * played + by_base * base
+        if features is None:
+            each, variance = beliefs(state, self.settings.per)
+            mean, deviation = float(weight @ each), math.sqrt(float(variance @ weight**2))
+        else:
+            x = self._features(by_play, by_base) + np.zeros(features.p)
+            found = features.model.weighted(features.arrays, weight[None, None], x[None, None])
+            share, width = (float(one[0, 0]) for one in found)
+            span = state.ranges.span
+            mean, deviation = state.ranges.origin * float(weight.sum()) + span * share, span * width
+        return mean + by_play * float(self.known[0]) + by_base * float(self.known[1]), deviation
+
+    def _features(self, by_play: float, by_base: float) -> FloatArray | float:
+        """Return the features of the plays and the baselines, so many times."""
+        return by_play * self.phi[0] + by_base * self.phi[1] if self.phi.size else 0.0
 
     def curve(self, state: PolicyState, plays: Sequence[PlayAndBaseline]) -> AllowanceCurve | None:
         """Return the allowance after each of the last plays of this period, in their order.
 
-        A play is its plan and that of the baseline, by arm. None where plays have known costs.
+        A play is its plan and that of the baseline, by arm. None where plays have known costs, or
+        features.
         """
-        if self.known.any():
+        if self.known.any() or state.features is not None:
             return None
         sign, share, arms = state.actions.sign, self.settings.allowance, len(state.arms.names)
         each = np.zeros((len(plays), 2, arms))
@@ -341,6 +382,8 @@ class AllowanceState:
         header, arrays = self.settings.record()
         counts = {"period": self.period, "days": self.days, "restricted": self.restricted}
         own = {"units": self.units, "known": self.known}
+        if self.phi.size:
+            own["phi"] = self.phi
         return header | counts, own | with_prefix("baseline/", arrays)
 
     @classmethod
@@ -350,6 +393,7 @@ class AllowanceState:
         units = arrays["units"].astype(np.int64)
         state = cls(settings, units.shape[1])
         state.units, state.known = units, arrays["known"].astype(float)
+        state.phi = arrays.get("phi", state.phi).astype(float)
         state.period, state.days = header["period"], header["days"]
         state.restricted = header["restricted"]
         return state

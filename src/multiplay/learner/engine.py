@@ -696,7 +696,7 @@ class Engine:
         if limit is not None and baseline is not None:
             allowed = limit.term(state, round_set, baseline, when)
             limits.append(allowed)
-            memos.append(lambda _: limit.memo(allowed, when))
+            memos.append(lambda plan: limit.memo(allowed, plan, when))
         if self.switching is not None:
             last = self.switching.before(state, round_set, self.pending.values())
             limits.append(Switching(last.changes))

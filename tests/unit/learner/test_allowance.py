@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from feature_twin import FeatureTwin
 
 from multiplay import (
     ESCB,
     BootstrapCTS,
     Budget,
+    FeatureCTS,
     Features,
     Flag,
     GenCTS,
@@ -260,7 +262,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"loss_range": {"s1->d1": (-10, 250), "*": (0, 250)}}, "loss_range"),
     ({"policy": GenLBINFV()}, "policy"),
     ({"policy": ESCB()}, "policy"),
-    ({"features": Features(rain=Flag())}, "features"),
+    ({"features": Features(rain=Flag()), "per": "week"}, "per"),
 ]
 
 
@@ -270,6 +272,69 @@ def test_bad_settings_are_refused(given: dict[str, Any], argument: str) -> None:
         with pytest.raises(InvalidInput) as error:
             make(**SETTINGS | given)
         assert error.value.argument == argument
+
+
+FAR = {arm: bool(k % 2) for k, arm in enumerate(PLANS.names)}
+FEATURED: dict[str, Any] = SETTINGS | {
+    "policy": FeatureCTS(),
+    "features": Features(rain=Flag(), far=Flag(), products=[("rain", "far")]),
+    "arm_features": {"far": FAR},
+}
+
+
+def bills_in(rain: bool, play: PendingPlay) -> dict[str, list[float]]:
+    """Return costs that depend on the weather, and on the arm."""
+    return {a: [c + 40 * rain * FAR[a] for c in costs] for a, costs in bills(play).items()}
+
+
+def test_an_allowance_with_features_is_that_of_dense_matrices() -> None:
+    """The cost of all plays is linear in coefficients and effects of arms, with their joint law."""
+    learner, twin, z = Learner(PLANS, **FEATURED), FeatureTwin(PLANS.d, 4), z_of(0.99)
+    total, far = np.zeros((2, 4 + PLANS.d)), np.array([FAR[arm] for arm in PLANS.names], float)
+    between = 0
+    for number in range(25):
+        rain = float(number % 3 == 0)
+        play = learner.ask(features={"rain": bool(rain)})
+        assert play.baseline is not None
+        phi = np.column_stack([far**0, 0 * far + rain, far, rain * far])
+        plans = np.array([[*play.plan.values()], [*play.baseline.values()]])
+        total += plans @ twin.rows(phi)
+        mean, deviation = twin.posterior((1.05 * total[1] - total[0])[None])
+        safe = mean[0] - z * deviation[0] >= -1e-9
+        assert safe or play.plan == play.baseline
+        between += safe and play.plan != play.baseline
+        used, ends = learner.allowance(), twin.posterior(np.stack([total[0] - total[1], total[1]]))
+        spent = 250 * ends[0][0]
+        left = 0.05 * 250 * ends[0][1] - spent
+        assert np.allclose(used[:3], [spent, left, left - 250 * z * deviation[0]], atol=1e-6)
+        costs = bills_in(bool(rain), play)
+        learner.tell(play, costs)
+        arms = np.flatnonzero(plans[0])
+        told = [np.array(costs[PLANS.names[i]]) / 250 for i in arms]
+        y, scatter = ([f(one) for one in told] for f in (np.mean, lambda x: x.var() * len(x)))
+        twin.learn(arms, phi[arms], plans[0][arms], np.array(y), np.array(scatter))
+    assert between > 5
+    assert used.restricted > 0
+
+
+def test_a_study_with_features_and_an_allowance_verifies(tmp_path: Path) -> None:
+    store, file = tmp_path / "plans.db", tmp_path / "a.npz"
+    study, learner = Study.create("a", PLANS, store=store, **FEATURED), Learner(PLANS, **FEATURED)
+    for live in (study, learner):
+        for number in range(6):
+            play = live.ask(features={"rain": number % 3 == 0})
+            if number == 2:
+                before = live.allowance()
+                live.cancel(live.ask(features={"rain": True}))
+                assert np.allclose(before, live.allowance())
+            live.tell(play, bills_in(number % 3 == 0, play))
+    learner.save(file)
+    assert Study.open("a", store=store).allowance() == study.allowance()
+    again = Learner.load(file)
+    assert again.allowance() == learner.allowance()
+    sunny = {"rain": False}
+    assert again.ask(features=sunny).plan == learner.ask(features=sunny).plan
+    assert Study.open("a", store=store).verify().ok
 
 
 @BOTH

@@ -1,5 +1,6 @@
 """A slow twin of the pooled model: its formulas in numpy, as docs/pooling.md has them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -84,4 +85,90 @@ def optimistic(
     q = law.ppf(tail) if sign > 0 else law.isf(tail)
     end = shift if sign > 0 else shift + upper
     theta = q + found.e * (1 - tail ** (1 / (units + 1))) * (end - q)
+    return np.clip(theta - shift, 0, upper)
+
+
+class Hypothesis(NamedTuple):
+    """What an arm costs since a round: its weight, units, mean, and squares."""
+
+    weight: float
+    units: float
+    mean: float
+    between: float
+    within: float
+
+
+def of_heaviest(
+    rows: FloatArray, hypotheses: Sequence[Sequence[Hypothesis]], changed: Sequence[bool]
+) -> FloatArray:
+    """Return the moments of arms since the beginning of their heaviest hypotheses.
+
+    What a hypothesis lacks is scaled by its units. Fourth powers of an arm that changed are at most
+    those of normal noise.
+    """
+    found = rows.copy()
+    for row, own, cut in zip(found, hypotheses, changed, strict=True):
+        if not own:
+            continue
+        one = max(own, key=lambda h: h.weight)
+        share = one.units / row[N]
+        row[[A2, DOF, F]] *= share
+        row[R] = max(1.0, share * row[R])
+        row[[N, N2, MEAN, B, W]] = one.units, one.units, one.mean, one.between, one.within
+        if cut:
+            normal = one.within**2 / (row[DOF] + 2) + one.between**2 / (max(row[R] - 1, 0) + 2)
+            row[F] = min(row[F], 3 * normal)
+    return found
+
+
+def squared_move(looks: FloatArray, curiosity: float, gap: float) -> float:
+    """Return how far an arm moves in ``gap`` rounds, squared: on a line between powers of 2.
+
+    ``looks`` has (squared moves, how often) of each arm and power; eight looks saw no move. An arm
+    of the last report has not moved.
+    """
+    if gap < 1:
+        return 0.0
+    moved = looks[:, :, 0].sum(axis=0) / (8 + looks[:, :, 1].sum(axis=0))
+    levels = [0.0]
+    for one in moved:
+        levels.append(max(one, 2 * levels[-1], curiosity**2 / 1000))
+    sizes = 2.0 ** np.arange(len(moved))
+    if gap >= sizes[-1]:
+        return levels[-1] * gap / sizes[-1]
+    return float(np.interp(gap, sizes, levels[1:]))
+
+
+def followed(
+    found: Pooled,
+    units: FloatArray,
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    masses: FloatArray,
+    moves: FloatArray,
+    level: FloatArray,
+    shift: FloatArray,
+    upper: FloatArray,
+    sign: float,
+) -> FloatArray:
+    """Return theta where arm i has the hypothesis at ``masses[i]``, and moved by ``moves[i]``.
+
+    ``found`` and ``units`` are those of the heaviest hypotheses; moves are squared.
+    """
+    theta = np.empty(len(units))
+    for i, own in enumerate(hypotheses):
+        coins, k, n, moved = 0.0, 0.0, 0.0, 0.0
+        if own:
+            weights = np.cumsum([h.weight for h in own])
+            one = own[min(int((weights <= masses[i]).sum()), len(own) - 1)]
+            coins, n, moved = found.coins[i] * one.units / units[i], one.units, moves[i] / 4
+            k = min(max(one.mean + shift[i], 0.0), 1.0)
+        a = found.m * found.c0 + coins * k
+        b = (1 - found.m) * found.c0 + coins * (1 - k)
+        mean, variance = stats.beta.stats(a, b)
+        variance = max(variance, min(variance + moved, mean * (1 - mean) / 3))
+        counts = mean * (1 - mean) / variance - 1
+        law, tail = stats.beta(mean * counts, (1 - mean) * counts), stats.norm.cdf(-level[i])
+        q = law.ppf(tail) if sign > 0 else law.isf(tail)
+        end = shift[i] if sign > 0 else shift[i] + upper[i]
+        theta[i] = q + found.e[i] * (1 - tail ** (1 / (n + 1))) * (end - q)
     return np.clip(theta - shift, 0, upper)

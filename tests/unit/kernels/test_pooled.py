@@ -6,13 +6,27 @@ import numpy as np
 import pooled_twin
 import pytest
 
+from multiplay import Budget, Changes, Feedback, Play, PooledCTS
 from multiplay.kernels import bootstrap, pooled
+from multiplay.kernels.hypotheses import (
+    CHANGES,
+    H_B,
+    H_MEAN,
+    H_N,
+    H_W,
+    LAST_ROUND,
+    LENGTH,
+    LOOKS,
+    MARKS,
+    MOVES,
+    OCTAVES,
+    WEIGHT,
+)
 from multiplay.kernels.hypotheses import COLUMNS as HYPOTHESIS
-from multiplay.kernels.hypotheses import MARKS, OCTAVES
 from multiplay.kernels.moments import COLUMNS, KEPT, N
 from multiplay.kernels.random import normal_pair, uniform
 from multiplay.random import Streams, stream_words
-from multiplay.types import FloatArray
+from multiplay.types import Arrays, FloatArray
 
 NOT_KEPT = np.zeros((1, 1, 0, KEPT))
 NOTHING = (
@@ -92,3 +106,65 @@ def test_arms_that_are_alike_teach_an_arm_that_was_not_seen() -> None:
     m, c0 = pooled.pool(rows, np.zeros(30), np.empty((30, pooled.POOLED)))
     assert abs(m - 0.4) < 0.02
     assert np.sqrt(m * (1 - m) / (c0 + 1)) < 0.12  # of 30 arms, one more at the middle
+
+
+def follow(rounds: int, curiosity: float) -> tuple[Arrays, PooledCTS]:
+    """Return the state after some rounds: one arm doubles, one is idle, one is never played."""
+    plans, policy = (
+        Budget(20, [4] * 7, at_most=True),
+        PooledCTS(memory=Changes(), curiosity=curiosity),
+    )
+    state, rng = policy.start(plans, None, 1), np.random.default_rng((8, rounds))
+    means = rng.uniform(0.15, 0.45, 7)
+    for t in range(rounds):
+        if t == rounds // 2:
+            means[0] *= 2
+        sizes = rng.integers(1, 5, 7)
+        sizes[5], sizes[6] = sizes[5] * (t < rounds // 3), 0
+        told = np.clip(np.repeat(means, sizes) * (1 + 0.1 * rng.standard_normal(sizes.sum())), 0, 1)
+        first = np.append(0, np.cumsum(sizes))
+        total = np.array([[told[a:b].sum() for a, b in pairwise(first)]])
+        feedback = Feedback(sizes[None], total, told[None], first)
+        policy.update(plans, state, Play(sizes[None]), feedback, Streams.spawn(0, 0, [0]))
+    return state, policy
+
+
+@pytest.mark.parametrize("curiosity", [0.0, 0.05])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("rounds", [3, 26, 90])
+def test_with_changes_a_draw_has_one_hypothesis_of_each_arm(
+    rounds: int, sign: float, curiosity: float
+) -> None:
+    """The heaviest hypotheses are pooled, one is picked by its weight, and idle arms may move."""
+    state, _ = follow(rounds, curiosity)
+    marks, looks, d = state["marks"][0], state["snaps"][0][:, :, [MOVES, LOOKS]], 7
+    own = [
+        [
+            pooled_twin.Hypothesis(*row[[WEIGHT, H_N, H_MEAN, H_B, H_W]])
+            for row in rows[: int(length)]
+        ]
+        for rows, length in zip(state["hypotheses"][0], marks[:, LENGTH], strict=True)
+    ]
+    if rounds == 90:
+        assert marks[0, CHANGES] == 1.0
+    assert max(map(len, own)) > 1
+    shift, upper = np.linspace(0, 0.1, d), np.full(d, 0.8)
+    rows = pooled_twin.of_heaviest(state["moments"][0], own, marks[:, CHANGES] > 0)
+    twin, t = pooled_twin.pooled(rows, shift), int(state["t"][0])
+    moves = [pooled_twin.squared_move(looks, curiosity, t - last) for last in marks[:, LAST_ROUND]]
+    assert (moves[5] > moves[0]) == (curiosity > 0 or rounds == 90)
+    words, theta = stream_words(Streams.spawn(3, 0, [0]), 1), np.empty((1, d))
+    for _ in range(20):
+        again = words.copy()
+        arrays = (state[name] for name in ("moments", "hypotheses", "marks", "snaps", "t"))
+        pooled.draw(words, *arrays, shift, upper, curiosity, sign, theta)
+        xi, z = normal_pair(again[0])[0], np.sqrt(np.log(t + 10) / 2)
+        level, masses = np.empty(d), np.zeros(d)
+        for i in range(d):
+            level[i] = max(z * (1 + uniform(again[0])) / 2, xi)
+            masses[i] = uniform(again[0]) if own[i] else 0.0
+        assert (words == again).all()
+        expected = pooled_twin.followed(
+            twin, rows[:, N], own, masses, np.array(moves), level, shift, upper, sign
+        )
+        np.testing.assert_allclose(theta[0], expected, rtol=1e-4, atol=1e-7)

@@ -19,6 +19,7 @@ from multiplay.theory import lower_bound
 from multiplay.types import FloatArray
 
 POLICIES: dict[str, mp.Policy] = {
+    "PooledCTS": mp.PooledCTS(),
     "BootstrapCTS": mp.BootstrapCTS(),
     "GenCTS": mp.GenCTS(),
     "CTS": mp.Duplicated(mp.GenCTS()),
@@ -42,6 +43,7 @@ POLICIES: dict[str, mp.Policy] = {
     "RandomAction": mp.RandomAction(),
 }
 ON_BILLS: dict[str, mp.Policy] = {
+    "PooledCTS()": mp.PooledCTS(),
     "BootstrapCTS()": mp.BootstrapCTS(),
     "BootstrapCTS(w=0.25)": mp.BootstrapCTS(w=0.25),
     "GenCTS()": mp.GenCTS(),

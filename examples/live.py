@@ -33,11 +33,12 @@ EVENTS = {
     OPENING: "warehouse\nReims opens",
     TOLL: "toll on\nLyon->south",
 }
-FOLLOW, IGNORE = "BootstrapCTS(memory=Changes())", "BootstrapCTS()"
+FOLLOW, IGNORE = "PooledCTS(memory=Changes())", "PooledCTS()"
 POLICIES = {
-    FOLLOW: mp.BootstrapCTS(memory=mp.Changes()),
-    IGNORE: mp.BootstrapCTS(),
-    "BootstrapCTS(discount=0.97)": mp.BootstrapCTS(discount=0.97),
+    FOLLOW: mp.PooledCTS(memory=mp.Changes()),
+    IGNORE: mp.PooledCTS(),
+    "PooledCTS(discount=0.97)": mp.PooledCTS(discount=0.97),
+    "BootstrapCTS(memory=Changes())": mp.BootstrapCTS(memory=mp.Changes()),
     "GenCTS()": mp.GenCTS(),
     "GenLBINFV()": mp.GenLBINFV(),
 }

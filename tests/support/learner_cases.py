@@ -118,6 +118,7 @@ EVERYWHERE: dict[str, mp.Policy | None] = {
 }
 SOMETIMES: dict[str, mp.Policy] = {
     "BootstrapCTS": mp.BootstrapCTS(),
+    "BootstrapCTS followed": mp.BootstrapCTS(**FOLLOWED),
     "BootstrapCTS curious": mp.BootstrapCTS(**FOLLOWED, curiosity=0.1),
     "BootstrapCTS one seed": mp.BootstrapCTS(**FOLLOWED, **ONE_SEED),
     "BootstrapCTS rarely": mp.BootstrapCTS(**RARELY),
@@ -152,7 +153,7 @@ MOST = ("units", "totals", "late", "parts", "ranges by arm", "rewards", "varying
 WHERE: dict[str, tuple[str, ...]] = {  # scenes of policies that do not play in all of them
     **dict.fromkeys(SOMETIMES, MOST),
     **dict.fromkeys(("EpsilonGreedy", "ESCB"), (*MOST, "forget")),
-    **dict.fromkeys(("BootstrapCTS", "BGCTS", "COSV"), (*SCENES,)),
+    **dict.fromkeys(("BootstrapCTS", "BootstrapCTS followed", "BGCTS", "COSV"), (*SCENES,)),
     **dict.fromkeys(("GenLBINFV", "Hybrid", "FPLIX"), (*MOST, "soft promise")),
     **dict.fromkeys(("GLRCUCB", "OLSUCBC"), tuple(one for one in MOST if one != "varying")),
     "BootstrapCTS ordered": ("units", "late", "ranges by arm", "rewards", "varying", "external"),

@@ -75,6 +75,10 @@ GROUPS: dict[str, Group] = {
             "ordered": ORDERED,
         },
     ),
+    "PooledCTS": Group(
+        mp.PooledCTS,
+        {"followed": FOLLOWED, "curious": FOLLOWED | {"curiosity": 0.1}, **INDEX},
+    ),
     "GaussianCTS": Group(mp.GaussianCTS, {"beta": {"beta": 2.0}, **INDEX, "one seed": ONE_SEED}),
     "CombUCB": Group(mp.CombUCB, {"alpha": {"alpha": 0.3}, **INDEX}),
     "FollowTheLeader": Group(mp.FollowTheLeader, {}),

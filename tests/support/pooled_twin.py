@@ -135,7 +135,7 @@ def squared_move(looks: FloatArray, curiosity: float, gap: float) -> float:
         levels.append(max(one, 2 * levels[-1], curiosity**2 / 1000))
     sizes = 2.0 ** np.arange(len(moved))
     if gap >= sizes[-1]:
-        return levels[-1] * gap / sizes[-1]
+        return float(levels[-1] * gap / sizes[-1])
     return float(np.interp(gap, sizes, levels[1:]))
 
 

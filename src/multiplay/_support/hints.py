@@ -352,7 +352,7 @@ WORDS: dict[str, Wording] = {
     "no capacity": Wording("a large number", ELSEWHERE, "null"),
     "ActionSet": Wording('type = "Transport"', ELSEWHERE, '"type": "Transport"'),
     # policies
-    "Policy": Wording('type = "BootstrapCTS"', OTHER_POLICY, '"type": "BootstrapCTS"'),
+    "Policy": Wording('type = "PooledCTS"', OTHER_POLICY, '"type": "PooledCTS"'),
     "Rule": Wording('type = "InProportion"', A_RULE, '"type": "InProportion"'),
     "unit_means='ordered'": Wording('unit_means = "ordered"', OTHER_POLICY),
     "horizon=365": Wording(f"horizon = 365 {POLICY}", OTHER_POLICY),

@@ -245,5 +245,5 @@ def _check_span(fits: bool, expected: str, got: str) -> None:
             "actions",
             f"{expected}, for learning from totals alone",
             got,
-            "Use BootstrapCTS or another policy that learns from the losses of the arms.",
+            "Use PooledCTS or another policy that learns from the losses of the arms.",
         )

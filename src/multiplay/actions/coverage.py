@@ -127,7 +127,7 @@ class Coverage(Budget):
             "a set with a linear objective <a, means>, which follow-the-regularised-leader needs: "
             "it plays at random around the mean of the best actions",
             f"{self!r}",
-            "Use BootstrapCTS.",
+            "Use PooledCTS.",
         )
 
 

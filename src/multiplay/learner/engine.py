@@ -56,7 +56,7 @@ from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_
 from multiplay.learner.switching import SwitchingState
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
-from multiplay.policies.bootstrapcts import FOLLOWING
+from multiplay.policies.pooledcts import DEFAULT
 from multiplay.policies.wrapped import must_see
 from multiplay.posteriors.memories import Changes
 from multiplay.random import Streams
@@ -111,7 +111,7 @@ class ReportResult(NamedTuple):
 
 def default_policy(features: Features | None) -> Policy:
     """Return the policy that follows changes, and reads the features that are declared."""
-    return FOLLOWING if features is None else FeatureCTS(memory=Changes())
+    return DEFAULT if features is None else FeatureCTS(memory=Changes())
 
 
 class Engine:
@@ -186,7 +186,7 @@ class Engine:
         table = new_table(features, arm_features)
         if policy is None:
             policy = default_policy(features)
-        check_instance("policy", policy, Policy, "BootstrapCTS(memory=Changes())")
+        check_instance("policy", policy, Policy, "PooledCTS(memory=Changes())")
         if table is not None and not policy.reads_features:
             expected = "a policy that reads features, because features are declared"
             raise InvalidInput("policy", expected, f"{policy!r}", "Use FeatureCTS.")
@@ -597,7 +597,7 @@ class Engine:
                 "policy",
                 "a policy that allows missing units, and so can forget those of some arms",
                 f"{self.state.policy!r}",
-                "Use BootstrapCTS, GenLBINFV or another policy that allows missing units.",
+                "Use PooledCTS, GenLBINFV or another policy that allows missing units.",
             )
 
     def checked_arm(self, arm: Any) -> str | None:
@@ -819,7 +819,7 @@ def told_again(
 
 
 def _unable(policy: Policy, expected: str) -> InvalidInput:
-    hint = "Use BootstrapCTS or GenLBINFV."
+    hint = "Use PooledCTS or GenLBINFV."
     return InvalidInput("policy", expected, f"{policy!r}", hint)
 
 

@@ -333,6 +333,6 @@ class PolicyState:
                 "losses",
                 f"the losses of all units, for {type(self.policy).__name__}",
                 f"{int(feedback.seen.sum())} of {int(feedback.count.sum())}",
-                "Cancel the play, or use a policy that allows missing units, such as BootstrapCTS.",
+                "Cancel the play, or use a policy that allows missing units, such as PooledCTS.",
             )
         return feedback

@@ -268,11 +268,11 @@ class PromiseBook:
                 f"hard=False for {type(policy).__name__}, whose plans are not the best for one "
                 "vector of costs",
                 f"{promise.name!r} with hard=True",
-                Hint("Write {}: then its price is used. Or use BootstrapCTS or GenCTS.", SOFT),
+                Hint("Write {}: then its price is used. Or use PooledCTS or GenCTS.", SOFT),
             )
         if not policy.changing:
             expected = "a policy for changing sets, because prices change them"
-            raise InvalidInput("policy", expected, f"{policy!r}", "Use BootstrapCTS or GenLBINFV.")
+            raise InvalidInput("policy", expected, f"{policy!r}", "Use PooledCTS or GenLBINFV.")
 
     def check_set(self, state: PolicyState, actions: ActionSet, argument: str = "actions") -> None:
         """Raise ``InvalidInput`` if prices cannot be computed for a set."""
@@ -281,7 +281,7 @@ class PromiseBook:
             raise InvalidInput(argument, expected, f"{actions!r}", "Leave out the promises.")
         if actions.has_known and not state.has_index:
             expected = f"a set without known costs for {type(state.policy).__name__} and promises"
-            raise InvalidInput(argument, expected, f"{actions!r}", "Use BootstrapCTS or GenCTS.")
+            raise InvalidInput(argument, expected, f"{actions!r}", "Use PooledCTS or GenCTS.")
 
     def add_promise(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
         """Make a promise: plays count from now on; ``past`` are the sets of earlier plays."""

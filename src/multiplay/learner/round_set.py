@@ -310,7 +310,7 @@ def fixed_set_only(argument: str, policy: Policy, got: str) -> InvalidInput:
         argument,
         f"the set of the learner, because {type(policy).__name__} needs a fixed set",
         got,
-        f"Leave {argument} out, or use a policy such as BootstrapCTS or GenLBINFV.",
+        f"Leave {argument} out, or use a policy such as PooledCTS or GenLBINFV.",
     )
 
 

@@ -185,8 +185,8 @@ class Policy(ABC):
 
         Examples
         --------
-        >>> from multiplay import BootstrapCTS
-        >>> BootstrapCTS(discount=0.99).summary.split(". ")[1]
+        >>> from multiplay import PooledCTS
+        >>> PooledCTS(discount=0.99).summary.split(". ")[1]
         'Old results count less.'
         """
         return self.does or f"{type(self).__name__}."
@@ -221,7 +221,7 @@ class Policy(ABC):
                 yield Requirement("policy", d, SEARCH_ARMS, unit)
             if oracle == "solver" and updates:
                 unit, got = "calls of the solver for a report", f"many by {name}"
-                yield Requirement("policy", d, 0, unit, got, "Use BootstrapCTS or GenLBINFV.")
+                yield Requirement("policy", d, 0, unit, got, "Use PooledCTS or GenLBINFV.")
 
     def effort(self, actions: ActionSet) -> float:
         """Return the time of a round, relative to the time of an arm of GenCTS."""
@@ -347,14 +347,14 @@ def check_fits(policy: Policy, actions: ActionSet, horizon: int | None, shows_un
             "policy",
             f"a policy that can play on changing sets, for {actions!r}",
             f"{policy!r}, which needs a fixed set",
-            "Use BootstrapCTS, CombUCB or GenLBINFV, for example.",
+            "Use PooledCTS, CombUCB or GenLBINFV, for example.",
         )
     if policy.needs_linear and not (actions.linear or (policy.uses_known and actions.extra)):
         raise InvalidInput(
             "actions",
             f"a set with a linear objective <a, means>, which {name} needs",
             f"{actions!r}",
-            "Use BootstrapCTS or CombUCB.",
+            "Use PooledCTS or CombUCB.",
         )
     if policy.learns_from == "units" and not shows_units:
         raise InvalidInput(

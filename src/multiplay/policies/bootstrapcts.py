@@ -13,7 +13,7 @@ from multiplay.policies.index import (
 )
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import OrderedUnits
-from multiplay.posteriors.memories import Changes, Memory
+from multiplay.posteriors.memories import Memory
 from multiplay.posteriors.moments import Moments
 
 
@@ -64,8 +64,7 @@ class BootstrapCTS(IndexPolicy):
         before, by itself. Each arm keeps hypotheses "the same mean since round s", and a draw picks
         one of them by its weight. Arms that were not seen of late may have moved as those that
         were; a change that most arms share moves idle arms as well. None: all losses count alike,
-        or as ``discount`` or ``window`` say. A ``Learner`` and a ``Study`` have ``Changes()``
-        unless a policy is given.
+        or as ``discount`` or ``window`` say.
     shared_seed
         The same random numbers for all arms of a round (docs/choosing.md#one-seed-for-all-arms):
         one for :math:`\kappa_i`, at whose quantile all arms draw it; one for the weights, at
@@ -137,6 +136,3 @@ class BootstrapCTS(IndexPolicy):
         if is_ordered(self.unit_means):
             posterior = OrderedUnits(memory, w=self.w)
         return Parts(posterior, draw_of(self.shared_seed), planner_of(self.replan, memory))
-
-
-FOLLOWING = BootstrapCTS(memory=Changes())  # the policy of a Learner or a Study by default

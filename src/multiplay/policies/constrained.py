@@ -35,9 +35,10 @@ from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import change
 from multiplay.policies.base import Play, Policy
-from multiplay.policies.bootstrapcts import FOLLOWING, BootstrapCTS
+from multiplay.policies.bootstrapcts import BootstrapCTS
 from multiplay.policies.gencts import GenCTS
-from multiplay.policies.index import expects_changes
+from multiplay.policies.index import ArmPolicy, expects_changes
+from multiplay.policies.pooledcts import DEFAULT
 from multiplay.policies.wrapped import (
     Wrapped,
     check_arm_means,
@@ -330,9 +331,9 @@ class Constrained(Wrapped):
     # ------------------------------------------------------------ allowance
 
     @property
-    def _believer(self) -> BootstrapCTS:
+    def _believer(self) -> ArmPolicy:
         """Keeps the moments of the losses, as the beliefs of a learner do: it follows changes."""
-        return FOLLOWING if expects_changes(self.policy) else BootstrapCTS()
+        return DEFAULT if expects_changes(self.policy) else BootstrapCTS()
 
     def _allowed(self, limit: Baseline, actions: ActionSet, state: Arrays, rows: int) -> Allowed:
         """Return the allowance as a constraint of the round."""

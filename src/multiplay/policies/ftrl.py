@@ -126,7 +126,7 @@ class FTRL(Policy):
         if type(hull) is LiftedHull:  # in every round: isinstance asks the metaclass
             if "known" not in state:
                 expected = "a learner whose usual set has known costs of helpers too"
-                hint = "Create the learner with this set, or use BootstrapCTS."
+                hint = "Create the learner with this set, or use PooledCTS."
                 raise InvalidInput("actions", expected, f"{actions!r}", hint)
             weight = state["known"] + 1.0  # of the rounds so far and the next one
             return hull.lifted(costs, beta, self.regulariser(state), warm, weight)

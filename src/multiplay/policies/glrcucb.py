@@ -59,7 +59,7 @@ class GLRCUCB(IndexPolicy):
 
     See Also
     --------
-    BootstrapCTS : With ``memory=Changes()``, only the arm that changed forgets.
+    PooledCTS : With ``memory=Changes()``, only the arm that changed forgets.
 
     References
     ----------

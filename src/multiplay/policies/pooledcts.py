@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from multiplay.policies.base import PolicyCost
 from multiplay.policies.index import IndexPolicy, Parts, memory_of, planner_of
 from multiplay.policies.rules import OptimisticQuantile
-from multiplay.posteriors.memories import Memory
+from multiplay.posteriors.memories import Changes, Memory
 from multiplay.posteriors.pooled import Pooled
 
 CURIOSITY = 0.05  # by default, where changes are followed
@@ -45,7 +45,8 @@ class PooledCTS(IndexPolicy):
         The same by W, a number of rounds: only the last W rounds told count.
     memory
         Which reports count, in place of both: ``Changes()`` lets an arm whose losses changed forget
-        what it was told before, by itself.
+        what it was told before, by itself. A ``Learner`` and a ``Study`` have
+        ``PooledCTS(memory=Changes())`` unless a policy is given.
     replan
         "rarely": the solver is called in few rounds, and the best of the plans that it found is
         played in the others, see "Few calls of the solver" in docs/choosing.md. None: it is called
@@ -86,3 +87,6 @@ class PooledCTS(IndexPolicy):
             curiosity = CURIOSITY if memory.follows else 0.0
         posterior = Pooled(memory, curiosity=curiosity)
         return Parts(posterior, OptimisticQuantile(), planner_of(self.replan, memory))
+
+
+DEFAULT = PooledCTS(memory=Changes())  # the policy of a Learner or a Study

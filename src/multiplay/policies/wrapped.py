@@ -85,7 +85,7 @@ def check_index(policy: Policy, indexed: bool, because_of: str) -> None:
             "policy",
             f"a policy that plays the best plan for some costs, because of {because_of}",
             f"{policy!r}",
-            "Use BootstrapCTS or GenCTS.",
+            "Use PooledCTS or GenCTS.",
         )
 
 

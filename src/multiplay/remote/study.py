@@ -131,7 +131,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
         if policy is not None:
-            check_instance("policy", policy, Policy, "BootstrapCTS(memory=Changes())")
+            check_instance("policy", policy, Policy, "PooledCTS(memory=Changes())")
         if features is not None:
             check_instance("features", features, Features, "Features(km=Number())")
         check_instance("reports", reports, Reports, "Reports(missing='ignore')")

@@ -255,7 +255,7 @@ def next_steps(facts: StudyFacts, store: str | None = None) -> list[Step]:
         why = (
             f"{changes}: a {facts.words.unit} {does} more or less than before, and this policy "
             "does not follow. "
-            "Create a study with one that does, BootstrapCTS(memory=Changes()), the default:"
+            "Create a study with one that does, PooledCTS(memory=Changes()), the default:"
         )
         steps.append(Step(why, "multiplay study create --help"))
     if not facts.pending:

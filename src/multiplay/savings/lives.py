@@ -168,11 +168,11 @@ class _Histories:
 def _check(policy: Policy, days: Sequence[PlayedDay]) -> None:
     """Raise ``InvalidInput`` if a policy cannot play these days."""
     if policy.reads_features:
-        hint = "Use BootstrapCTS or GenLBINFV, for example."
+        hint = "Use PooledCTS or GenLBINFV, for example."
         raise InvalidInput("versus", "a policy without features", f"{policy!r}", hint)
     first = days[0].actions
     if not policy.changing and any(day.actions is not first for day in days):
         expected = "a policy that can play on changing sets"
-        hint = "Use BootstrapCTS, CombUCB or GenLBINFV, for example."
+        hint = "Use PooledCTS, CombUCB or GenLBINFV, for example."
         raise InvalidInput("versus", expected, f"{policy!r}", hint)
     check_fits(policy, first, None, shows_units=True)

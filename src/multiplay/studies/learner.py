@@ -65,7 +65,7 @@ class Learner(LocalVerbs, HasPanel):
     Parameters
     ----------
     actions, policy
-        The usual action set, and the policy: ``BootstrapCTS(memory=Changes())`` if not given.
+        The usual action set, and the policy: ``PooledCTS(memory=Changes())`` if not given.
         Objects that ``save`` could not store, such as a function, raise an error.
     seed
         The seed of all random numbers: the same seed and losses give the same plans. With None a
@@ -94,7 +94,7 @@ class Learner(LocalVerbs, HasPanel):
         cost in all at most ``1 + allowance`` times as much, or to bring at least ``1 - allowance``
         times as much. A play that may exceed this is replaced by a plan between it and the
         baseline, or by the baseline: on networks the best one that was found, elsewhere the
-        baseline. The policy must play the best plan for some costs, as ``BootstrapCTS``,
+        baseline. The policy must play the best plan for some costs, as ``PooledCTS``,
         ``GenCTS`` or ``CombUCB`` do.
     allowance
         The share: 0.03 if not given.
@@ -132,7 +132,7 @@ class Learner(LocalVerbs, HasPanel):
     >>> print(learner.tell(play.id, euros))
     play 1: the same was told before, nothing has changed
     >>> learner
-    Learner(BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Learner(PooledCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
     >>> print(study.verify())
     3 entries, 1 play: all entries are intact and replay to the same state
     >>> study
-    Study('lanes' in memory://truck, BootstrapCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
+    Study('lanes' in memory://truck, PooledCTS on 4 arms: 1 asked, 1 told, losses from 0 to 250)
     """
 
     # ------------------------------------------------------------ all studies of a store

@@ -460,7 +460,7 @@ class Verbs(ABC):
         """Forget the losses of an arm that were told before a round, because they changed.
 
         Beliefs and policy then are as if these losses had not been told; later losses count as
-        before. What ``BootstrapCTS(memory=Changes())`` forgot by itself stays forgotten. Policies
+        before. What ``PooledCTS(memory=Changes())`` forgot by itself stays forgotten. Policies
         that keep no sums of each arm, such as ``GenLBINFV``, and effects of features learn all
         plays again with these units missing. A policy that needs all units, such as ``LinTS``,
         raises an error.
@@ -499,7 +499,7 @@ class Verbs(ABC):
     ) -> Remaining:
         """Let all losses of an arm since a round count again: undo that they were forgotten.
 
-        It undoes ``forget``, and what ``BootstrapCTS(memory=Changes())`` forgot by itself. The mean
+        It undoes ``forget``, and what ``PooledCTS(memory=Changes())`` forgot by itself. The mean
         of the arm is then taken to be the same since that round; a later change is still found.
 
         Parameters
@@ -697,7 +697,7 @@ class Verbs(ABC):
         r"""Return the changes of arms: no rows if nothing has changed.
 
         Beliefs, and a policy that follows changes, weigh hypotheses "the same mean since round s"
-        for each arm; see ``BootstrapCTS(memory=Changes())``. A row is a change with a weight of
+        for each arm; see ``PooledCTS(memory=Changes())``. A row is a change with a weight of
         more than 1/2, or one that is confirmed: then older losses no longer count. Several changes
         in one direction are one row, and so is a change that most arms share.
 

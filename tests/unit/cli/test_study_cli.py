@@ -98,7 +98,7 @@ def bills(run: Run, id: int, cost: float = 100.0) -> str:
 
 def test_a_first_day(run: Run, tmp_path: Path) -> None:
     said = run("create", "lanes", *LANES)
-    assert "BootstrapCTS on 6 arms" in said.out
+    assert "PooledCTS on 6 arms" in said.out
     assert said.out.endswith("Next: multiplay study ask lanes\n")
     said = run("ask", "lanes", "--key", "Monday")
     assert "Plan 1, Monday" in said.out
@@ -220,7 +220,7 @@ def test_costs_are_corrected_and_retracted_by_key(lanes: Run, tmp_path: Path) ->
     assert "correct" in said.err
     assert lanes("correct", "lanes", "Monday", "-", "--json", stdin=right).json["seen"] == 10
     assert lanes("correct", "lanes", 1, "-", "--json", stdin=right).json["repeated"]
-    assert lanes("plays", "lanes", "--json").json[0]["realised"] == 1200.0
+    assert lanes("plays", "lanes", "--json").json[0]["realised"] == pytest.approx(1200.0)
     assert lanes("ask", "lanes", "--key", "9").code == 0
     assert lanes("cancel", "lanes", "9", "--json").json["status"] == "cancelled"
     assert "retracted" in lanes("retract", "lanes", "Monday").out
@@ -639,7 +639,7 @@ def test_one_clear_line_says_what_to_do(shared: Run, words: str, hint: str) -> N
             "losses, row 4: expected names such as 'Lyon->north', got 'Lyon->nroth'. "
             "Check the spelling. Did you mean 'Lyon->north'?",
         ),
-        ("arm,loss\nLyon->north,1200\n", 'reports = { outside = "clip" } in its settings'),
+        ("arm,loss\nParis->north,1200\n", 'reports = { outside = "clip" } in its settings'),
         ("arm;loss\nLyon->north;1.076\n", "got 1.076. State --decimal , or --decimal ."),
     ],
 )

@@ -359,7 +359,7 @@ def test_alarms_are_shown() -> None:
         ]
         assert row.split()[-6:] == [*numbers, f"{alarm.sure:.1%}", "yes" if alarm.acted else "no"]
     assert "No change" not in screen
-    assert "BootstrapCTS(memory=Changes())" in screen
+    assert "PooledCTS(memory=Changes())" in screen
     assert f'<td class="">{alarms["since"][0]}</td>' in study_report(study_facts(changed))
 
 

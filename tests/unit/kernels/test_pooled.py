@@ -154,9 +154,10 @@ def test_with_changes_a_draw_has_one_hypothesis_of_each_arm(
     moves = [pooled_twin.squared_move(looks, curiosity, t - last) for last in marks[:, LAST_ROUND]]
     assert (moves[5] > moves[0]) == (curiosity > 0 or rounds == 90)
     words, theta = stream_words(Streams.spawn(3, 0, [0]), 1), np.empty((1, d))
+    moments, hypotheses, snaps = state["moments"], state["hypotheses"], state["snaps"]
+    arrays = moments, hypotheses, state["marks"], snaps, state["t"]
     for _ in range(20):
         again = words.copy()
-        arrays = (state[name] for name in ("moments", "hypotheses", "marks", "snaps", "t"))
         pooled.draw(words, *arrays, shift, upper, curiosity, sign, theta)
         xi, z = normal_pair(again[0])[0], np.sqrt(np.log(t + 10) / 2)
         level, masses = np.empty(d), np.zeros(d)

@@ -20,6 +20,7 @@ from multiplay import (
     Learner,
     LinTS,
     Policy,
+    PooledCTS,
 )
 from multiplay.kernels.hypotheses import CHANGES, LENGTH, START, WEIGHT
 from multiplay.kernels.moments import COLUMNS
@@ -27,6 +28,7 @@ from multiplay.kernels.moments import COLUMNS
 NAMES = ["air", "sea", "rail"]
 FIRST_DAY = datetime(2026, 6, 1, tzinfo=UTC)
 EXACT = (
+    PooledCTS(),
     BootstrapCTS(),
     BootstrapCTS(window=12),
     BootstrapCTS(discount=0.9),
@@ -36,7 +38,8 @@ EXACT = (
     ESCB(),
     FollowTheLeader(),
 )
-ALL = (*EXACT, BootstrapCTS(memory=Changes()), GenCTS(), GenCTS(window=12), GenCTS(discount=0.9))
+FOLLOWING = PooledCTS(memory=Changes()), BootstrapCTS(memory=Changes())
+ALL = (*EXACT, *FOLLOWING, GenCTS(), GenCTS(window=12), GenCTS(discount=0.9))
 RANGES = {"air": (0, 100), "*": (20, 60)}
 
 
@@ -87,7 +90,7 @@ def test_unforget_undoes_forget(policy: Policy) -> None:
     assert learner.unforget(since=0).since == 0
     for name, array in learner.state.items():
         np.testing.assert_allclose(array, before[name], rtol=1e-9, atol=1e-12, err_msg=name)
-    if isinstance(policy, BootstrapCTS):  # beliefs of the others had followed a change
+    if isinstance(policy, PooledCTS | BootstrapCTS):  # beliefs of the others had followed a change
         np.testing.assert_allclose(learner.arms()["mean"], table["mean"])
 
 
@@ -237,10 +240,10 @@ def test_arms_that_come_later_can_be_forgotten() -> None:
 @pytest.mark.parametrize("policy", [LinTS(), Duplicated(GenCTS())], ids=repr)
 def test_other_policies_name_those_that_can_forget(policy: Policy) -> None:
     learner = Learner(Budget(4, [2, 2, 2], names=NAMES), policy)
-    with pytest.raises(InvalidInput, match="BootstrapCTS") as error:
+    with pytest.raises(InvalidInput, match="PooledCTS") as error:
         learner.forget("air", before=1)
     assert error.value.argument == "policy"
-    with pytest.raises(InvalidInput, match="BootstrapCTS"):
+    with pytest.raises(InvalidInput, match="PooledCTS"):
         learner.unforget("air")
 
 

@@ -138,7 +138,7 @@ def test_declared_features_are_sent_without_loss() -> None:
 def test_a_study_without_features_has_none(url: str) -> None:
     with connected(url) as service, service.create("plain", plans(), loss_range=(0, 250)) as there:
         assert there.features is None
-        assert isinstance(there.policy, mp.BootstrapCTS)
+        assert isinstance(there.policy, mp.PooledCTS)
         for act in (there.effects, lambda: there.ask(features={"fuel": 1})):
             with pytest.raises(InvalidInput, match="no declared features"):
                 act()

@@ -438,7 +438,7 @@ def assert_harmless(answer: Any) -> None:
 
 def test_the_form_of_a_study_selects_the_default_policy(place: Place) -> None:
     selected = re.findall(r'name="policy" value="(\w+)" checked', place.get("/new").text)
-    assert selected == ["BootstrapCTS"]
+    assert selected == ["PooledCTS"]
 
 
 def test_a_day_by_forms_alone(place: Place) -> None:

@@ -51,7 +51,7 @@ def create(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="The policy, by name. By default one that follows changes: BootstrapCTS, or "
+            help="The policy, by name. By default one that follows changes: PooledCTS, or "
             "FeatureCTS with --features."
         ),
     ] = None,
@@ -106,7 +106,7 @@ def create(
         demand = [4, 6]
 
         \[policy]
-        type = "BootstrapCTS"
+        type = "PooledCTS"
         discount = 0.97
 
     Only classes of multiplay are allowed, and no code in a file is run. With [b]baseline[/b] and

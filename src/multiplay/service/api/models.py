@@ -12,7 +12,7 @@ from multiplay._support.words import LONGEST_WORD
 from multiplay.learner import allowance, logged_data, plays, promises
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
-from multiplay.policies.bootstrapcts import FOLLOWING
+from multiplay.policies.pooledcts import DEFAULT
 from multiplay.service.api import paging
 from multiplay.service.api.class_schemas import of_class
 from multiplay.service.api.schemas import Shown, response_of
@@ -31,7 +31,7 @@ from multiplay.studies.commands.promises import CO2
 from multiplay.studies.commands.settings import EXAMPLE_WORDS
 from multiplay.studies.wire import to_plain
 
-POLICY = to_plain("policy", FOLLOWING)
+POLICY = to_plain("policy", DEFAULT)
 MOST = 2**53  # the largest whole number that all languages represent exactly
 # Without control characters, and not blank; which other characters are not printable, no pattern
 # says in all languages.
@@ -282,7 +282,7 @@ class NewStudy(Body):
     actions: Set
     policy: Chosen | None = Field(
         default=None,
-        description="The policy: a class of multiplay and its arguments. By default `BootstrapCTS` "
+        description="The policy: a class of multiplay and its arguments. By default `PooledCTS` "
         "that follows changes; with features, `FeatureCTS` that does.",
     )
     loss_range: Range | None = Field(

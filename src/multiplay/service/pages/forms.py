@@ -42,16 +42,21 @@ class PolicyChoice(NamedTuple):
 
 
 POLICIES = {
-    "BootstrapCTS": PolicyChoice(
-        "Thompson sampling that follows changes (BootstrapCTS)",
-        "The default. It explores uncertain arms, less and less as it learns, and forgets the "
-        "costs of an arm before a change.",
-        {"type": "BootstrapCTS", "memory": {"type": "Changes"}},
+    "PooledCTS": PolicyChoice(
+        "Arms that learn from each other, changes followed (PooledCTS)",
+        "The default. It tries an arm as far as what the arms usually cost leaves room for it to "
+        "be better, and forgets the costs of an arm before a change.",
+        {"type": "PooledCTS", "memory": {"type": "Changes"}},
     ),
     "constant": PolicyChoice(
-        "Thompson sampling of constant costs (BootstrapCTS, changes ignored)",
+        "Arms that learn from each other, changes ignored (PooledCTS)",
         "For costs that vary by chance only: all observations count alike.",
-        {"type": "BootstrapCTS"},
+        {"type": "PooledCTS"},
+    ),
+    "BootstrapCTS": PolicyChoice(
+        "Thompson sampling that follows changes (BootstrapCTS)",
+        "For arms that have nothing to do with each other: each is learned alone.",
+        {"type": "BootstrapCTS", "memory": {"type": "Changes"}},
     ),
     "GenCTS": PolicyChoice(
         "Thompson sampling of the paper (GenCTS)",

@@ -350,7 +350,7 @@ def brief_errors() -> Iterator[None]:
 def _described(where: str, plain: Any) -> dict[str, Any]:
     """Return an object that names a class; raise for other data."""
     if not isinstance(plain, dict) or "type" not in plain:
-        hint = 'Write {"type": "BootstrapCTS"}, for example, with its settings as further keys.'
+        hint = 'Write {"type": "PooledCTS"}, for example, with its settings as further keys.'
         raise InvalidInput(where, "an object with the key type", repr(plain), hint)
     return plain
 

@@ -113,7 +113,7 @@ def _check_has_all(log: ReportLog, engine: Engine) -> None:
             "policy",
             "a policy that forgets reports by their sums: the journal begins after some reports",
             f"{engine.state.policy!r}",
-            "Use BootstrapCTS or GenCTS without features, or begin a new study.",
+            "Use PooledCTS or GenCTS without features, or begin a new study.",
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 from golden_text import is_like
 
 import multiplay as mp
-from multiplay.learner.plays import WhyRow
+from multiplay.learner.plays import Untried, WhyRow
 from multiplay.savings import Evidence, WeekSavings
 from multiplay.service.api.openapi import document
 from multiplay.studies.entry_codec import COMPARE, CREATE, IMPORT, KINDS, REQUESTED, WORDS
@@ -72,6 +72,7 @@ RESULTS = {
     "remaining of unforget": Result(mp.Remaining, "Remaining", "unforget"),
     "why": Result(mp.Why, "Why", "why"),
     "row of why": Result(WhyRow, "WhyRow", "why", ("rows", 0)),
+    "untried of why": Result(Untried, "Untried", "why", ("untried",)),
     "saved": Result(mp.Savings, "Savings", "savings"),
     "week": Result(WeekSavings, "SavingsWeek", "savings", ("weeks", 0)),
     "evidence": Result(Evidence, "Evidence", "savings", ("rests_on", 0)),
@@ -128,8 +129,9 @@ def printed(result: Result) -> set[str]:
                 answer = answer[step]
         except (KeyError, IndexError):
             continue
-        if len(expected & set(answer)) > len(expected & found):
-            found = set(answer)
+        names = set(answer or ())  # nothing where a result may be missing
+        if len(expected & names) > len(expected & found):
+            found = names
     return found
 
 

@@ -494,3 +494,10 @@ def _commands_of_options(call: Shell, sides: tuple[str, ...], more: tuple[str, .
             losses = verbs.costs(play.id, play.plan, 60.0 * (day >= 25))
             study.tell(play, losses, at=verbs.AT + day * verbs.DAY)
     call("drift", "drifting")
+    call("create", "untried", *sides, *more)
+    first = call("ask", "untried", *at)
+    costs = {"Lyon->north": 60.0, "Lyon->south": 75.0, "Lille->north": 65.0, "Lille->south": 70.0}
+    told = json.dumps({arm: units * costs[arm] for arm, units in first["plan"].items() if units})
+    call("tell", "untried", first["id"], "--losses", told, *at)
+    call("ask", "untried", "--key", "next", *at)
+    call("why", "untried", "next")

@@ -102,6 +102,7 @@ class Estimate(NamedTuple):
 TO_LEARN, INSTEAD, FIXED, CLOSED, AT_MOST = "to learn", "instead", "fixed", "closed", "at most"
 LIMITED = (FIXED, CLOSED, AT_MOST)
 MOST_NAMED = 3  # arms in a sentence
+RAREST = 0.01  # share of arms that is told as 1 of so many
 PRICES = "What a unit of each promise is worth; negative for `AtLeast`."
 HELD = "Whether a promise changed the plan beyond its price."
 
@@ -133,6 +134,29 @@ class WhyRow(NamedTuple):
     reason: Annotated[str, Literal["", "to learn", "instead", "fixed", "closed", "at most"]]
 
 
+class Untried(NamedTuple):
+    """What other arms teach about arms of a plan that were never tried.
+
+    Attributes
+    ----------
+    arms : tuple of str
+        Arms that the plan has to learn, and that were never seen.
+    low, high : float
+        What arms cost here, or bring: the 95 % interval of one that was never seen.
+    worth : float
+        If a unit costs less than this, or brings more, the plan is better than the best one. The
+        extra cost is shared by all units to learn.
+    share : float
+        The probability of that, for an arm like the others.
+    """
+
+    arms: tuple[str, ...]
+    low: Annotated[float, "What arms cost here: the interval of one that was never seen."]
+    high: float
+    worth: Annotated[float, "The cost of a unit below which the plan is better than the best one."]
+    share: Annotated[float, "The probability that an arm like the others costs less."]
+
+
 @dataclass(frozen=True)
 class Why(HasPanel):
     r"""Why a play differs from the best plan, by the beliefs when it was asked for.
@@ -151,6 +175,9 @@ class Why(HasPanel):
       its interval leaves open is at least a tenth of that of any other arm that differs,
     - "instead" where it has fewer units, or more of an arm that is well known. If no arm is there
       to learn, the play avoids arms of the best plan that may be worse than believed.
+
+    An arm that was never seen is believed to be like the others, where all have the same range and
+    no features: ``untried`` says what these teach.
 
     Attributes
     ----------
@@ -180,6 +207,8 @@ class Why(HasPanel):
     asked : float or None
         When a play that is not pending was asked for, in seconds since 1970: the beliefs are those
         of this time. None for a pending play.
+    untried : Untried or None
+        What other arms teach about arms to learn that were never seen.
 
     Examples
     --------
@@ -216,6 +245,9 @@ class Why(HasPanel):
     asked: Annotated[
         float | None, "When a play that is not pending was asked for: these were the beliefs then."
     ] = None
+    untried: Annotated[
+        Untried | None, "What other arms teach about arms to learn that were never seen."
+    ] = None
 
     @property
     def explores(
@@ -227,7 +259,7 @@ class Why(HasPanel):
     def __str__(self) -> Annotated[str, Note.SHOWN]:
         text = self._learning() if self.explores else self._best()
         more = [*self._allowance(), *self._promises(), *self._changes()]
-        return " ".join([*self._then(), text, *self._limits(), *more])
+        return " ".join([*self._then(), text, *self._lessons(), *self._limits(), *more])
 
     def _then(self) -> Iterator[str]:
         """Yield a sentence about the time of the beliefs, if it is not the present."""
@@ -268,6 +300,25 @@ class Why(HasPanel):
         if np.isfinite([row.low, row.high]).all():
             known.append(words.between(row.low, row.high))
         return f"{units}: {', '.join(known)}"
+
+    def _lessons(self) -> Iterator[str]:
+        """Yield sentences about what other arms teach of those that were never tried."""
+        if self.untried is None:
+            return
+        arms, low, high, worth, share = self.untried
+        named, words, one = [legible(arm) for arm in arms[:MOST_NAMED]], self.words, len(arms) == 1
+        if len(arms) > MOST_NAMED:
+            named.append(words.arms(len(arms) - MOST_NAMED) + " more")
+        names = " and ".join([", ".join(named[:-1]), named[-1]] if named[1:] else named)
+        does, bound = verb_of(self.sense), "less" if self.sense == "min" else "more"
+        it = f"it is worth a try if it {does}s" if one else f"they are worth a try if they {does}"
+        others = plural(words.arm)
+        which = f"1 of {round(1 / share)} {others} does" if share >= RAREST else "hardly any does"
+        yield f"{names} {'was' if one else 'were'} never tried."
+        yield (
+            f"{others[0].upper()}{others[1:]} {does} {words.between(low, high)} here; "
+            f"{it} {bound} than {words.money(worth)}, which {which}."
+        )
 
     def _allowance(self) -> Iterator[str]:
         """Yield a sentence about the plan that the allowance did not permit."""

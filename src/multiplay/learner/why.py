@@ -15,15 +15,18 @@ from multiplay.learner.plays import (
     INSTEAD,
     TO_LEARN,
     PendingState,
+    Untried,
     Why,
     WhyRow,
 )
 from multiplay.learner.promises import is_held
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.switching import changed_units
+from multiplay.policies.index import ArmPolicy
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 LEVEL = 0.95  # of intervals
+HALVINGS = 30  # of the range of levels
 UNCERTAIN = 0.1  # of the largest doubt: an arm with less is well known
 
 
@@ -51,7 +54,37 @@ def explain(engine: Engine, id: int) -> Why:
     if switching is not None:
         changed, cost = changed_units(play.play), switching.cost_of(play.play)
     first = breaks_promise(play.play)
-    return Why(*made, wanted, *of_promises, changed, cost, first)
+    untried = _untried(engine, round_set, rows, extra)
+    return Why(*made, wanted, *of_promises, changed, cost, first, untried=untried)
+
+
+def _untried(
+    engine: Engine, round_set: RoundSet, rows: Sequence[WhyRow], extra: float
+) -> Untried | None:
+    """Return what other arms teach about arms to learn that were never seen; None if nothing.
+
+    Then all of these are believed to cost the same.
+    """
+    state, actions = engine.state, round_set.actions
+    learned = [row for row in rows if row.reason == TO_LEARN]
+    new = [row for row in learned if not row.seen]
+    alike = state.features is None and state.ranges.alike and actions.affine
+    if isinstance(state.policy, ArmPolicy) and state.policy.posterior.by_unit:
+        alike = False  # each unit has a mean of its own
+    if not (new and alike and state.statistics.columns["units"].any()):
+        return None
+    row, place = new[0], actions.names.index(new[0].arm)
+    worth = row.mean - actions.sign * extra / sum(one.units - one.best_units for one in learned)
+    if not round_set.bounds.low[place] < worth < round_set.bounds.high[place]:
+        return None
+    level, units = [0.0, 1.0], np.ones(actions.d, dtype=np.int64)
+    for _ in range(HALVINGS):  # the level of the interval whose better end is there
+        middle = sum(level) / 2
+        _, low, high = engine.beliefs.of_round(round_set, middle, units)
+        end = low[place] if actions.sign > 0 else high[place]
+        level[int(actions.sign * (end - worth) < 0)] = middle
+    share = (1.0 - level[0]) / 2
+    return Untried(tuple(one.arm for one in new), row.low, row.high, worth, share)
 
 
 def _wanted(play: PendingState, names: Sequence[str]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from examples_of_sets import SETS
 
 from multiplay import (
     ActionSet,
+    BootstrapCTS,
     Budget,
     EpsilonGreedy,
     FeatureCTS,
@@ -169,11 +170,70 @@ def test_sentences_use_the_words_of_the_user() -> None:
     assert why.explores
     assert "trucks on Lyon->coast to learn" in str(why)
     assert "0 bills so far" in str(why)
-    assert str(why).endswith(f"expected extra cost of learning today {why.extra:.3g} EUR.")
+    assert f"expected extra cost of learning today {why.extra:.3g} EUR." in str(why)
     learner.set_words(learner.words._replace(round="week", currency=""))
     again = str(learner.why(1))
     assert "0 reports so far" in again
     assert "learning this week" in again
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_other_arms_teach_what_an_arm_never_tried_may_cost(sense: Any) -> None:
+    """At ``worth`` the plan costs as much as the best one; ``share`` is a level of intervals."""
+    plans = Budget(4, [2] * 8, names=[*"abcdefgh"], sense=sense)
+    learner = Learner(plans, EpsilonGreedy(1.0), seed=2, loss_range=(0, 250), words=Words("EUR"))
+    for day in range(12):
+        learner.learn([1, 1, 1, 1, 0, 0, 0, 0], [90.0 + day % 3, 100.0, 110.0, 160.0, 0, 0, 0, 0])
+    sign, found = plans.sign, set()
+    for _ in range(40):
+        play = learner.ask()
+        why = play.why()
+        learned = [row for row in why.rows if row.reason == "to learn"]
+        new = [row.arm for row in learned if row.arm in "efgh"]
+        learner.cancel(play)
+        assert (why.untried is not None) == bool(new)
+        if why.untried is None:
+            continue
+        found.add(len(new))
+        arms, low, high, worth, share = why.untried
+        table = learner.arms(level=1 - 2 * share).set_index("arm")
+        assert list(arms) == new
+        assert table["low" if sense == "min" else "high"][new[0]] == pytest.approx(worth, rel=1e-4)
+        assert (low, high) == tuple(learner.arms().set_index("arm").loc[new[0], ["low", "high"]])
+        if len(learned) == len(new):
+            costs = table["mean"].to_dict() | dict.fromkeys(new, worth)
+            best = sum(row.best_units * costs[row.arm] for row in why.rows)
+            assert sum(row.units * costs[row.arm] for row in why.rows) == pytest.approx(best)
+        less = "less" if sense == "min" else "more"
+        assert (
+            f"{less} than {why.words.money(worth)}, which 1 of {round(1 / share)} items does"
+            in (str(why))
+        )
+        assert 0 < share < 0.5
+        assert sign * worth < sign * table["mean"][new[0]]
+    assert found >= {1, 2}
+
+
+def test_nothing_is_taught_where_arms_are_not_alike() -> None:
+    """Neither before the first report, nor with ranges by arm, nor with features."""
+    given: tuple[dict[str, Any], ...] = (
+        {"loss_range": {"sea": (0, 90), "*": (0, 100)}},
+        {"loss_range": (0, 100), "features": Features(km=Number(centre=0, scale=1))},
+    )
+    plans = Budget(2, [2, 2, 2], names=["air", "sea", "rail"])
+    for settings in given:
+        policy = FeatureCTS() if "features" in settings else EpsilonGreedy(1.0)
+        learner = Learner(plans, policy, seed=1, **settings)
+        day: dict[str, Any] = {"features": {"km": 1.0}} if "features" in settings else {}
+        for _ in range(20):
+            learner.learn({"air": 1, "sea": 1}, {"air": 20.0, "sea": 30.0}, **day)
+        explained = [learner.ask(**day).why() for _ in range(30)]
+        assert {why.untried for why in explained} == {None}
+    ordered = Learner(plans, BootstrapCTS(unit_means="ordered"), seed=1, loss_range=(0, 100))
+    ordered.learn({"air": 2}, {"air": [20.0, 40.0]})
+    assert {ordered.ask().why().untried for _ in range(30)} == {None}
+    fresh = Learner(plans, EpsilonGreedy(1.0), seed=1, loss_range=(0, 100))
+    assert fresh.ask().why().untried is None
 
 
 def test_a_plan_is_certain_where_nothing_else_can_be_learned() -> None:

@@ -294,7 +294,7 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         "low": "0",
         "high": "150",
         "currency": "EUR",
-        "policy": "BootstrapCTS",
+        "policy": "PooledCTS",
         "history": "yes",
     }
     assert {name: typed[name] for name in wanted} == wanted

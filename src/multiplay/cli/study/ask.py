@@ -290,8 +290,9 @@ def explain(
 
     JSON: text, explores, extra, expected and best (total, low, high), rows (arm, units, best_units,
     mean, low, high, seen, reason), words, sense, wanted (units that the allowance did not permit),
-    prices, held, changed (units that differ from the last plan), change_cost, asked (when a plan that
-    has ended was asked for: the beliefs are those of this time).
+    prices, held, changed (units that differ from the last plan), change_cost, asked (when a plan
+    that has ended was asked for: the beliefs are those of this time), untried (what other arms
+    teach about those never tried: arms, low, high, worth, share).
     """
     with opened(name, store) as known:
         found = of_text(play, known.why)

@@ -496,6 +496,7 @@ Why = response_of(
         change_cost=0.0,
         promise_first=False,
         asked=None,
+        untried=None,
     ),
     description="Why a play differs from the best plan, by present beliefs.",
 )

@@ -43,7 +43,8 @@ from multiplay import (
     Uniform,
     simulate,
 )
-from multiplay.beliefs.features import FeatureModel, Reports
+from multiplay.beliefs.features import FeatureRegression, Reports
+from multiplay.learner.features import model_of
 from multiplay.types import FloatArray
 
 SEED, POLICY = 2030, 1
@@ -135,12 +136,12 @@ def covered(name: str, trials: int) -> dict[int, float]:
     world = instance.environment(trials).open(actions, instance.rounds, range(trials), SEED)
     first = world.contexts(1)
     state = policy.start(actions.featured(first), instance.rounds, trials)
-    rng, shares = Streams.spawn(SEED, POLICY, range(trials)), {}
+    rng, shares, model = Streams.spawn(SEED, POLICY, range(trials)), {}, model_of(policy)
     for t in range(1, instance.rounds + 1):
         rows = world.contexts(t)
         assert rows is not None
         today = actions.featured(rows)
-        believed = policy.model.posterior(state, rows) if t in (100, instance.rounds) else None
+        believed = model.posterior(state, rows) if t in (100, instance.rounds) else None
         play = policy.choose(today, state, rng)
         seen = world.observe(play.action)
         if believed is not None:
@@ -281,7 +282,7 @@ SPEED: dict[int, tuple[int, float]] = {100: (19, 0.15), 10**4: (199, 1.5), 10**6
 def round_time(d: int, seen: int, repeats: int) -> dict[str, float]:
     """Return the least milliseconds of learning, drawing and believing; p = 20, one trial."""
     p, rng = 20, np.random.default_rng(0)
-    model = FeatureModel()
+    model = FeatureRegression()
     arm = np.concatenate([np.ones((1, d, 1)), rng.normal(size=(1, d, p - 1))], axis=2)
     rows, state = FeatureRows(arm, np.ones((1, p))), model.start(d, p, 1)
     streams = Streams.spawn(SEED, POLICY, [0])

@@ -74,7 +74,7 @@ REASONS: dict[str, Reason] = {
     "posterior": Reason(
         CHOICE,
         "Both say what is believed of an arm, and a policy has one posterior. `w` is a setting of "
-        "the bootstrap; features are read by `FeatureCTS` alone.",
+        "the bootstrap; features are read by `FeatureCTS`, and by `Composed(FeatureModel(), ...)`.",
     ),
     "shared level": Reason(
         CHOICE, "`PooledCTS` draws one number for all arms of a round, and one for each arm."

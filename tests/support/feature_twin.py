@@ -1,4 +1,4 @@
-"""Slow twin of FeatureModel: the dense posterior of all coefficients and effects, in plain numpy.
+"""Slow twin of FeatureRegression: the dense posterior of coefficients and effects, in plain numpy.
 
 For each size of the effects it keeps the precision matrix of (theta, b), with p + d rows, and adds
 a report as one row of least squares. Nothing is eliminated, and nothing is compiled.

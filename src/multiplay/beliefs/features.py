@@ -1,4 +1,4 @@
-"""FeatureModel: the exact posterior of a regression on features with an effect of each arm."""
+"""FeatureRegression: the exact posterior of a regression on features with an effect of each arm."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def played_rows(action: IntArray, rows: FeatureRows) -> tuple[IntArray, FloatArr
 
 
 @dataclass(frozen=True)
-class FeatureModel:
+class FeatureRegression:
     r"""A mixed-effects model of losses, with an exact posterior; all variances are learned.
 
     .. math::
@@ -133,7 +133,7 @@ class FeatureModel:
 
     Examples
     --------
-    >>> model, rows = FeatureModel(), FeatureRows.of([[1.0, -1.0], [1.0, 1.0]])
+    >>> model, rows = FeatureRegression(), FeatureRows.of([[1.0, -1.0], [1.0, 1.0]])
     >>> arrays = model.start(d=2, p=2, trials=1)
     >>> arms, phi = played_rows(np.array([[2, 1]]), rows)
     >>> feedback = Feedback(np.array([[2, 1]]), np.array([[0.4, 0.6]]))

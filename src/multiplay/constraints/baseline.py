@@ -13,7 +13,7 @@ from multiplay._support.checks import check_instance, is_number, shortened
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.actions.limits import Limited
-from multiplay.beliefs.features import FeatureModel
+from multiplay.beliefs.features import FeatureRegression
 from multiplay.constraints.constraint import Constraint
 from multiplay.constraints.terms import Cheapest, Keeps, Term
 from multiplay.errors import InvalidInput
@@ -130,7 +130,7 @@ class Together(NamedTuple):
         The loss of a unit that is 0 for the model, and the unit of the model.
     """
 
-    model: FeatureModel
+    model: FeatureRegression
     arrays: Arrays
     phi: FloatArray
     rest: FloatArray

@@ -15,7 +15,7 @@ from multiplay._support.checks import check_instance
 from multiplay._support.hints import Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import ActionSet, Transport
-from multiplay.beliefs.features import FeatureModel, Reports
+from multiplay.beliefs.features import FeatureRegression, Reports
 from multiplay.errors import InvalidInput
 from multiplay.features import FeatureRows, Features, Number
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
@@ -24,7 +24,9 @@ from multiplay.kernels.moments import AVERAGE, FREEDOM, UNITS, WITHIN
 from multiplay.kernels.residuals import SUMS
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.round_set import RoundFeatures, RoundSet
-from multiplay.policies import FeatureCTS, Policy
+from multiplay.policies import Policy
+from multiplay.policies.index import ArmPolicy
+from multiplay.posteriors.features import FeatureModel
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 DECLARED, CODES, MODEL, RESIDUALS = "declared/", "codes/", "model/", "residuals/"  # of arrays
@@ -59,7 +61,7 @@ class FeatureState:
         Counts changes, for values that are computed once.
     """
 
-    def __init__(self, table: ArmFeatures, model: FeatureModel, arms: int) -> None:
+    def __init__(self, table: ArmFeatures, model: FeatureRegression, arms: int) -> None:
         self.table, self.model = table, model
         self.arrays = model.start(arms, table.features.p, 1)
         shared = model.SHARED
@@ -417,9 +419,10 @@ def new_table(features: Any, arm_features: Any) -> ArmFeatures | None:
     return table
 
 
-def model_of(policy: Policy) -> FeatureModel:
+def model_of(policy: Policy) -> FeatureRegression:
     """Return the model of the beliefs: it forgets as the policy does."""
-    return policy.model if isinstance(policy, FeatureCTS) else FeatureModel()
+    posterior = policy.posterior if isinstance(policy, ArmPolicy) else None
+    return posterior.model if isinstance(posterior, FeatureModel) else FeatureRegression()
 
 
 def scattered(phi: FloatArray, action: IntArray) -> FeatureRows:

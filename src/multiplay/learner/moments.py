@@ -26,7 +26,7 @@ from multiplay.kernels.hypotheses import (
 from multiplay.policies import Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.index import ArmPolicy, expects_changes
-from multiplay.posteriors.features import Features
+from multiplay.posteriors.features import FeatureModel
 from multiplay.posteriors.memories import COMMON, MOMENTS, Changes, Memory, follow
 from multiplay.posteriors.moments import Moments
 from multiplay.random import Rng
@@ -257,7 +257,7 @@ def memory_of_beliefs(policy: Policy) -> Memory:
 
     A policy that reads features forgets coefficients, and not the reports of single arms.
     """
-    if isinstance(policy, ArmPolicy) and not isinstance(policy.posterior, Features):
+    if isinstance(policy, ArmPolicy) and not isinstance(policy.posterior, FeatureModel):
         memory = policy.posterior.memory
         if memory.forgets or not expects_changes(policy):
             return memory

@@ -40,6 +40,7 @@ from multiplay.policies.scaledscribble import ScaledScribble as ScaledScribble
 from multiplay.policies.threeworlds import BestOfThreeWorlds as BestOfThreeWorlds
 from multiplay.posteriors.averages import Averages as Averages, Normal as Normal
 from multiplay.posteriors.coins import Coins as Coins
+from multiplay.posteriors.features import FeatureModel as FeatureModel
 from multiplay.posteriors.memories import (
     Changes as Changes,
     Discount as Discount,

@@ -5,21 +5,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from multiplay._support.checks import is_number
-from multiplay.actions import ActionSet
-from multiplay.beliefs.features import FeatureModel, played_rows
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback, arm_totals
-from multiplay.policies.base import Play, PolicyCost
-from multiplay.policies.index import IndexPolicy, Parts, memory_of, planner_of
+from multiplay.policies.base import PolicyCost
+from multiplay.policies.index import FeaturePolicy, Parts, memory_of, planner_of
 from multiplay.policies.rules import Draw, Optimism
-from multiplay.posteriors.features import Features, check_width, rows_of
+from multiplay.posteriors.features import FeatureModel
 from multiplay.posteriors.memories import Memory
-from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray, IntArray
 
 
 @dataclass(frozen=True, repr=False)
-class FeatureCTS(IndexPolicy):
+class FeatureCTS(FeaturePolicy):
     r"""Play the best action for mean losses (or rewards) drawn from a model of their features.
 
     The loss of a unit of arm i in round t is taken to be
@@ -98,8 +93,6 @@ class FeatureCTS(IndexPolicy):
 
     does = "Plays each plan as often as it is likely to be the best, by a model of the features."
     cost = PolicyCost(step=5.0)
-    shared = (*FeatureModel.SHARED,)
-    reads_features = True
 
     discount: float | None = field(default=None, kw_only=True)
     effects: bool = field(default=True, kw_only=True)
@@ -114,45 +107,4 @@ class FeatureCTS(IndexPolicy):
             hint = "Use 2.0, or leave it out to draw from the posterior."
             raise InvalidInput("optimism", "a number of at least 0", repr(given), hint)
         rule = Draw() if given is None else Optimism(given)
-        return Parts(Features(memory, self.effects), rule, planner_of(self.replan, memory))
-
-    @property
-    def model(self) -> FeatureModel:
-        """The model, with the settings of the policy."""
-        return self._features.model
-
-    @property
-    def _features(self) -> Features:
-        features = self.posterior
-        assert isinstance(features, Features)
-        return features
-
-    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for the index; the memo has the features of what is played."""
-        check_width(state, rows_of(actions))
-        play = super().choose(actions, state, rng)
-        return Play(play.action, self.memo(actions, play.action), play.cache)
-
-    def memo(self, actions: ActionSet, action: IntArray) -> Arrays:
-        """Return the arms that are played, and their features."""
-        arms, phi = played_rows(action, rows_of(actions))
-        return {"arms": arms, "phi": phi}
-
-    def update(
-        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
-    ) -> None:
-        """Let a round pass, and add the report of each arm."""
-        arm_totals(feedback, state["N"])
-        state |= play.cache
-        self.model.pass_round(state)
-        self._features.learn(actions, state, play.memo, feedback)
-
-    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Add the report of each arm of an external plan, with the features of the set."""
-        arm_totals(feedback, state["N"])
-        check_width(state, rows_of(actions))
-        self._features.learn(actions, state, self.memo(actions, feedback.seen), feedback)
-
-    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
-        """Let old reports of arms that could not be played fade as those of all other arms."""
-        self.model.absent(state, rounds)
+        return Parts(FeatureModel(memory, self.effects), rule, planner_of(self.replan, memory))

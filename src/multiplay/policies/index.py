@@ -12,9 +12,10 @@ from multiplay._support.checks import check_instance
 from multiplay._support.serialization import settings
 from multiplay.actions import ActionSet
 from multiplay.actions.costs import Requirement
+from multiplay.beliefs.features import played_rows
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
-from multiplay.feedback import Feedback
+from multiplay.feedback import Feedback, arm_totals
 from multiplay.kernels.averages import pass_round
 from multiplay.policies.base import LearnsFrom, Play, Policy, PolicyCost
 from multiplay.policies.planners import EveryRound, Plan, Rarely, check_replan
@@ -31,10 +32,11 @@ from multiplay.policies.rules import (
 from multiplay.posteriors.averages import Normal
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import ORDERED
+from multiplay.posteriors.features import FeatureModel, check_width, rows_of
 from multiplay.posteriors.memories import COMMON, Changes, Discount, Keep, Memory, Window
 from multiplay.posteriors.moments import LossMoments
 from multiplay.random import Rng
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 FITTING: dict[str, tuple[Memory | Rule, ...]] = {  # parts to use instead of one that does not fit
     "memory": (Keep(), Discount(0.99), Window(100), Changes()),
@@ -228,8 +230,72 @@ class IndexPolicy(ArmPolicy):
         return self._parts.planner.entries
 
 
+class FeaturePolicy(IndexPolicy):
+    """An index policy that reads features where its posterior is a ``FeatureModel``."""
+
+    @cached_property
+    def _model(self) -> FeatureModel | None:
+        posterior = self.posterior
+        return posterior if isinstance(posterior, FeatureModel) else None
+
+    @property
+    def reads_features(self) -> bool:  # type: ignore[override]
+        """Whether the posterior is a model of features."""
+        return self._model is not None
+
+    @property
+    def shared(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The arrays of the state that belong to all arms together."""
+        return () if self._model is None else self._model.model.SHARED
+
+    def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
+        """Play the best action for the index; the memo has the features of what is played."""
+        if self._model is None:
+            return super().choose(actions, state, rng)
+        check_width(state, rows_of(actions))
+        play = super().choose(actions, state, rng)
+        return Play(play.action, self.memo(actions, play.action), play.cache)
+
+    def memo(self, actions: ActionSet, action: IntArray) -> Arrays:
+        """Return the arms that are played, and their features."""
+        if self._model is None:
+            return {}
+        arms, phi = played_rows(action, rows_of(actions))
+        return {"arms": arms, "phi": phi}
+
+    def update(
+        self, actions: ActionSet, state: Arrays, play: Play, feedback: Feedback, rng: Rng
+    ) -> None:
+        """Let a round pass, and learn the losses, with the features of the play."""
+        if self._model is None:
+            super().update(actions, state, play, feedback, rng)
+            return
+        arm_totals(feedback, state["N"])
+        state |= play.cache
+        self._model.model.pass_round(state)
+        if "t" in state:
+            pass_round(state["t"])
+        self._model.learn(actions, state, play.memo, feedback)
+
+    def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Learn the losses of every unit of external plans, with the features of the set."""
+        if self._model is None:
+            super().absorb(actions, state, feedback, rng)
+            return
+        arm_totals(feedback, state["N"])
+        check_width(state, rows_of(actions))
+        self._model.learn(actions, state, self.memo(actions, feedback.seen), feedback)
+
+    def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
+        """Let old reports of arms that could not be played fade as those of all other arms."""
+        if self._model is None:
+            super().absent(state, rounds, offset)
+        else:
+            self._model.model.absent(state, rounds)
+
+
 @dataclass(frozen=True, repr=False)
-class Composed(IndexPolicy):
+class Composed(FeaturePolicy):
     r"""A policy of a posterior and a rule, for combinations without a name.
 
     .. math::
@@ -245,7 +311,7 @@ class Composed(IndexPolicy):
     ----------
     posterior
         What is believed of each arm, with its memory: ``Coins``, ``Averages``, ``Normal``,
-        ``Moments``, ``Pooled``, or a subclass of your own.
+        ``Moments``, ``Pooled``, ``FeatureModel``, or a subclass of your own.
     rule
         How it becomes one number for each arm: ``Draw``, ``Bound``, ``Optimism``,
         ``OptimisticQuantile`` or ``Mean``.

@@ -15,7 +15,7 @@ module             posterior                                 arrays of the state
 ``moments.py``     ``Moments``: a Bayesian bootstrap         moments
 ``pooled.py``      ``Pooled``: a prior that arms share       moments
 ``by_unit.py``     ``OrderedUnits``: a mean for each unit    by_unit
-``features.py``    ``Features``: a model of features         those of its model
+``features.py``    ``FeatureModel``: by their features       those of its model
 =================  ========================================  =====================
 
 Parts are frozen dataclasses of settings. What is learned is in the state of the policy, a flat dict

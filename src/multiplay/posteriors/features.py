@@ -1,4 +1,4 @@
-"""Features: the mean losses of the arms by a model of their features."""
+"""FeatureModel: the mean losses of the arms by a model of their features."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,21 +6,21 @@ from functools import cached_property
 import numpy as np
 
 from multiplay.actions import ActionSet
-from multiplay.beliefs.features import FeatureModel, Reports
+from multiplay.beliefs.features import FeatureRegression, Reports
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.feedback import Feedback
 from multiplay.posteriors.base import Posterior, as_means
 from multiplay.posteriors.memories import Discount
-from multiplay.random import Rng
+from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, FloatArray
 
 OWN = ("fade", "counts")  # the model forgets all coefficients together, by methods of its own
 
 
 @dataclass(frozen=True, repr=False)
-class Features(Posterior):
-    """The exact posterior of a ``FeatureModel``, at the features of the set of each round.
+class FeatureModel(Posterior):
+    """The exact posterior of a ``FeatureRegression``, at the features of the set of each round.
 
     It forgets by a discount, or looks for changes of all coefficients at once. Windows, and changes
     of single arms, would need the features of old rounds.
@@ -31,6 +31,15 @@ class Features(Posterior):
         ``Keep()``, ``Discount(...)`` or ``Changes()``.
     effects
         Whether arms and rounds have effects of their own.
+
+    Examples
+    --------
+    >>> from multiplay import Composed, FeatureModel, Features, Flag, Learner, OptimisticQuantile
+    >>> from multiplay import Transport
+    >>> policy = Composed(FeatureModel(), OptimisticQuantile())
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), policy, features=Features(rain=Flag()))
+    >>> sum(learner.ask(features={"rain": True}).plan.values())
+    10
     """
 
     restarts = False
@@ -47,11 +56,11 @@ class Features(Posterior):
         return None if method in OWN else super().lacks(method)
 
     @cached_property
-    def model(self) -> FeatureModel:
+    def model(self) -> FeatureRegression:
         """The model, with the settings of the posterior."""
         memory = self.memory
         discount = memory.discount if isinstance(memory, Discount) else None
-        return FeatureModel(self.effects, discount, memory.follows)
+        return FeatureRegression(self.effects, discount, memory.follows)
 
     def start(self, actions: ActionSet, trials: int) -> Arrays:
         """Return the posterior before anything is seen."""
@@ -92,6 +101,16 @@ class Features(Posterior):
         """Return means less c deviations."""
         mean, deviation = self.model.posterior(state, rows_of(actions))
         return self._shifted(actions, state, mean - actions.sign * c * deviation)
+
+    def quantile(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
+        """Return an optimistic quantile, see ``OptimisticQuantile``, of normal distributions.
+
+        They have the mean and the deviation of what is believed of each arm.
+        """
+        mean, deviation = self.model.posterior(state, rows_of(actions))
+        xi, u = standard_normal((len(mean), 1), rng), rng.random(mean.shape)
+        x = np.maximum((1 + u) / 2 * np.sqrt(np.log(state["t"] + 10)[:, None] / 2), xi)
+        return self._shifted(actions, state, mean - actions.sign * x * deviation)
 
     def _shifted(self, actions: ActionSet, state: Arrays, means: FloatArray) -> FloatArray:
         if actions.offset is not None:

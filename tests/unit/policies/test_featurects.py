@@ -23,7 +23,7 @@ from multiplay import (
     Window,
     simulate,
 )
-from multiplay.beliefs.features import FeatureModel, Reports, played_rows
+from multiplay.beliefs.features import FeatureRegression, Reports, played_rows
 from multiplay.testing import check_policy
 from multiplay.types import Arrays, FloatArray, IntArray
 
@@ -53,7 +53,7 @@ def lost(play: Play) -> Feedback:
 # ---------------------------------------------------------------- the posterior is exact
 
 
-def compare(model: FeatureModel, arrays: Arrays, twin: FeatureTwin, phi: FloatArray) -> None:
+def compare(model: FeatureRegression, arrays: Arrays, twin: FeatureTwin, phi: FloatArray) -> None:
     """Compare all beliefs of trial 0 with those of the twin."""
     rows, d, p = FeatureRows.of(phi), twin.d, twin.p
     action = np.arange(d)[None] % 3
@@ -86,7 +86,7 @@ def test_beliefs_are_those_of_the_dense_posterior(
     seed: int, p: int, d: int, effects: bool, discount: float | None
 ) -> None:
     """Rounds of random arms, of which some units are missing or known by totals only."""
-    rng, model = np.random.default_rng(seed), FeatureModel(effects, discount)
+    rng, model = np.random.default_rng(seed), FeatureRegression(effects, discount)
     arrays, twin = model.start(d, p, 1), FeatureTwin(d, p, effects, discount or 1.0)
     phi = features(d, p, seed)[0]
     for _ in range(rng.integers(1, 8)):
@@ -106,7 +106,7 @@ def test_beliefs_are_those_of_the_dense_posterior(
 @pytest.mark.parametrize("discount", [None, 0.9])
 def test_columns_that_say_nothing_do_no_harm(discount: float | None) -> None:
     """A column of zeros, one that is there twice, and one that is the intercept again."""
-    model, d = FeatureModel(discount=discount), 4
+    model, d = FeatureRegression(discount=discount), 4
     phi = features(d, 3)[0]
     phi = np.column_stack([phi, phi[:, 1], np.zeros(d), np.ones(d)])
     arrays, twin = model.start(d, 6, 1), FeatureTwin(d, 6, True, discount or 1.0)
@@ -124,7 +124,7 @@ def test_columns_that_say_nothing_do_no_harm(discount: float | None) -> None:
 def test_a_part_of_the_day_is_a_factor_of_the_features() -> None:
     arm, day = features(6, 4), np.array([[1.0, 2.0, -0.5, 0.0]])
     apart, together = FeatureRows(arm, day), FeatureRows.of(arm * day)
-    model, results = FeatureModel(), []
+    model, results = FeatureRegression(), []
     for rows in (apart, together):
         arrays = model.start(6, 4, 1)
         for _ in range(10):
@@ -138,7 +138,7 @@ def test_a_part_of_the_day_is_a_factor_of_the_features() -> None:
 
 def test_draws_have_the_mean_and_the_deviation_of_the_posterior() -> None:
     """6 means and deviations of 20,000 draws; each fails with probability 1e-5."""
-    model, trials = FeatureModel(), 20_000
+    model, trials = FeatureRegression(), 20_000
     rows, arrays = FeatureRows.of(features(6, 3)), model.start(6, 3, 1)
     arms, phi = played_rows(np.array([[3, 1, 0, 0, 2, 0]]), rows)
     told = Feedback(np.array([[3, 1, 0, 0, 2, 0]]), np.array([[1.0, 0.2, 0, 0, 1.9, 0]]))
@@ -211,7 +211,7 @@ def test_a_new_arm_starts_from_its_features() -> None:
     for _ in range(10):
         policy.absorb(today, state, Feedback(known, known * (0.5 + 0.3 * x)), rng)
     assert today.features is not None
-    mean, deviation = policy.model.posterior(state, today.features)
+    mean, deviation = FeatureRegression().posterior(state, today.features)
     assert mean[0, 20] == pytest.approx(0.8, abs=0.02)
     assert deviation[0, 20] < 0.05
 
@@ -250,7 +250,7 @@ def test_a_set_with_other_features_than_at_the_start_is_refused() -> None:
 # ---------------------------------------------------------------- sets that change
 
 
-def cut(model: FeatureModel, arrays: Arrays, places: IntArray) -> Arrays:
+def cut(model: FeatureRegression, arrays: Arrays, places: IntArray) -> Arrays:
     """Return copies of the arrays of some arms, as a learner cuts them, and of shared ones."""
     own = {name for name, array in arrays.items() if array.ndim > 1} - {*model.SHARED}
     return {
@@ -258,7 +258,7 @@ def cut(model: FeatureModel, arrays: Arrays, places: IntArray) -> Arrays:
     }
 
 
-def put_back(model: FeatureModel, arrays: Arrays, places: IntArray, part: Arrays) -> None:
+def put_back(model: FeatureRegression, arrays: Arrays, places: IntArray, part: Arrays) -> None:
     own = {name for name, array in arrays.items() if array.ndim > 1} - {*model.SHARED}
     for name, array in part.items():
         if name in own:
@@ -267,7 +267,7 @@ def put_back(model: FeatureModel, arrays: Arrays, places: IntArray, part: Arrays
             arrays[name][...] = array
 
 
-def report_of(model: FeatureModel, arrays: Arrays, places: IntArray, reports: Reports) -> None:
+def report_of(model: FeatureRegression, arrays: Arrays, places: IntArray, reports: Reports) -> None:
     """Tell a round in which only some arms could be played; ``reports`` counts among these."""
     d = arrays["N"].shape[1]
     away = np.setdiff1d(np.arange(d), places)
@@ -282,7 +282,7 @@ def report_of(model: FeatureModel, arrays: Arrays, places: IntArray, reports: Re
 
 @given(seed=st.integers(0, 10**6), discount=st.sampled_from([None, 0.9]))
 def test_arms_that_are_absent_still_say_what_they_said(seed: int, discount: float | None) -> None:
-    rng, model, d, p = np.random.default_rng(seed), FeatureModel(discount=discount), 5, 3
+    rng, model, d, p = np.random.default_rng(seed), FeatureRegression(discount=discount), 5, 3
     arrays, twin = model.start(d, p, 1), FeatureTwin(d, p, True, discount or 1.0)
     phi = features(d, p, seed)[0]
     for _ in range(8):
@@ -310,7 +310,7 @@ def turned(rounds: int, seed: int) -> list[tuple[FloatArray, FloatArray]]:
 
 def test_a_change_is_followed_for_arms_that_are_absent_too() -> None:
     """Two of five arms are not in the set; the result is that of a set that has them."""
-    model = FeatureModel(follow=True)
+    model = FeatureRegression(follow=True)
     whole, parts = model.start(5, 3, 1), model.start(5, 3, 1)
     places, ones = np.array([0, 2, 4]), np.ones((1, 3))
     days = turned(200, seed=0)
@@ -328,7 +328,7 @@ def test_a_change_is_followed_for_arms_that_are_absent_too() -> None:
     for name, array in whole.items():
         assert np.array_equal(array, parts[name]), name
     assert model.contrasts(whole, np.eye(3))[0][0] == pytest.approx([0.5, -0.1, 0.1], abs=0.02)
-    ignoring = FeatureModel()
+    ignoring = FeatureRegression()
     arrays = ignoring.start(5, 3, 1)
     for phi, y in days:
         told = phi[places][None], ones, y[places][None], np.zeros((1, 3))
@@ -350,7 +350,7 @@ def shape_of(kind: str, x: FloatArray, t: int) -> FloatArray:
 @pytest.mark.parametrize("kind", ["linear", "bent", "drift"])
 def test_a_wrong_shape_is_found(kind: str) -> None:
     """20 trials: each finds a wrong shape; none where the model holds (chance below 1e-4)."""
-    model, trials = FeatureModel(), 20
+    model, trials = FeatureRegression(), 20
     rng, arrays = np.random.default_rng(0), model.start(4, 2, trials)
     arms = np.tile(np.arange(4), (trials, 1))
     for t in range(300):
@@ -379,7 +379,7 @@ def test_small_estimates_of_round_effects_do_not_stay_small() -> None:
     Eight trials of 300 rounds: the level of both limits is about 1e-4.
     """
     plans, rng, trials = Transport([1000, 4000, 5000], [4000, 6000]), np.random.default_rng(0), 8
-    model, streams = FeatureModel(), Streams.spawn(0, 0, range(trials))
+    model, streams = FeatureRegression(), Streams.spawn(0, 0, range(trials))
     theta = rng.normal(size=(trials, 5))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)
     own, arrays = rng.normal(size=(trials, 6)), model.start(6, 5, trials)

@@ -57,6 +57,66 @@ def test_a_policy_with_a_name_is_its_parts(named: mp.Policy, composed: mp.Policy
 
 
 @pytest.mark.parametrize(
+    ("named", "composed"),
+    [
+        (mp.FeatureCTS(), mp.Composed(mp.FeatureModel(), mp.Draw())),
+        (
+            mp.FeatureCTS(discount=0.95, optimism=2.0, replan="rarely"),
+            mp.Composed(mp.FeatureModel(mp.Discount(0.95)), mp.Optimism(2.0), replan="rarely"),
+        ),
+    ],
+    ids=repr,
+)
+def test_features_are_read_by_a_composition_as_by_the_policy_with_a_name(
+    named: mp.Policy, composed: mp.Policy
+) -> None:
+    def plans(policy: mp.Policy) -> list[Any]:
+        features = mp.Features(rain=mp.Flag())
+        learner = mp.Learner(PLANS, policy, seed=2, features=features, varying_set=True)
+        rng, found = np.random.default_rng(0), []
+        for day in range(40):
+            limits: dict[str, Any] = {"exclude": [PLANS.names[1]]} if day % 5 == 2 else {}
+            play = learner.ask(features={"rain": day % 3 == 0}, **limits)
+            found += [play.plan, learner.expect(play.plan, features={"rain": False}).total]
+            losses = np.clip(MEANS + 0.3 * (day % 3 == 0) + rng.normal(0, 0.05, 6), 0, 1)
+            learner.tell(play, [[x] * k for x, k in zip(losses.tolist(), play.action, strict=True)])
+        return found
+
+    assert plans(named) == plans(composed)
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+@pytest.mark.parametrize("rule", [*RULES, mp.OptimisticQuantile()], ids=repr)
+def test_a_model_of_features_works_with_the_rules_that_fit(rule: Any, sense: str) -> None:
+    if rule in (mp.Bound(0.3), mp.Draw(shared=True)):
+        with pytest.raises(mp.InvalidInput) as refused:
+            mp.Composed(mp.FeatureModel(), rule)
+        assert refused.value.argument == "rule"
+        return
+    policy = mp.Composed(mp.FeatureModel(), rule)
+    check_policy(policy, PLANS)
+    phi = np.column_stack([np.ones(4), np.linspace(-1, 1, 4)])
+    actions = mp.Budget(3, [3] * 4, sense=sense).featured(mp.FeatureRows.of(phi))
+    state, rng = policy.start(actions, None, 2), Streams.spawn(0, POLICY, range(2))
+    for _ in range(30):
+        play = policy.choose(actions, state, rng)
+        losses = play.action * (0.5 + 0.3 * phi[:, 1])
+        policy.update(actions, state, play, mp.Feedback(play.action, losses), rng)
+    model = policy.posterior
+    assert isinstance(model, mp.FeatureModel)
+    mean, deviation = model.mean(actions, state), model.deviation(actions, state)
+    better = actions.sign * (mean - policy.index(actions, state, rng)) / deviation
+    if rule == mp.OptimisticQuantile():
+        least = 0.5 * np.sqrt(0.5 * np.log(31 + 10))  # at u = 0, and twice as much at u = 1
+        assert (better > least).all()
+        assert (better < max(4.0, 2 * least)).all()
+    elif rule != mp.Draw():
+        assert np.allclose(better, 1.0 if rule == mp.Optimism(1.0) else 0.0)
+    best = [3, 0, 0, 0] if sense == "min" else [0, 0, 0, 3]
+    assert (policy.choose(actions, state, rng).action == best).all() or rule == mp.Mean()
+
+
+@pytest.mark.parametrize(
     ("make", "argument"),
     [
         (lambda: mp.BootstrapCTS(0.5, shared_seed=True), "shared_seed"),

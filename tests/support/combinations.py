@@ -103,6 +103,11 @@ REASONS: dict[str, Reason] = {
         "Changes are found in the mean loss of an arm. Where units are ordered, this mean changes "
         "with the number of units that are played.",
     ),
+    "squares": Reason(
+        MATHEMATICS,
+        "The variances are those of whole rounds, and do not follow from the units and the mean of "
+        "an arm since a change.",
+    ),
     "unit losses": Reason(
         MATHEMATICS, "Each unit has a mean of its own, and a total does not say what each one cost."
     ),
@@ -156,15 +161,11 @@ REASONS: dict[str, Reason] = {
         "The policy sums estimates of losses, with learning rates that count all rounds. Other "
         "rates, and other guarantees, would be needed to forget.",
     ),
-    "found by each": Reason(
-        NOT_BUILT, "The policy has no setting for it; `Composed(Averages(Changes()), ...)` does it."
-    ),
     "old features": Reason(
         NOT_BUILT,
         "A report that leaves the window would have to be taken out with the features of its day, "
         "which are not kept. A discount, or following changes, needs none of them.",
     ),
-    "one number": Reason(NOT_BUILT, "A normal draw could use the same number for all arms."),
     "joint draw": Reason(
         NOT_BUILT, "The coefficients are drawn together, each with its own number."
     ),
@@ -236,7 +237,7 @@ OF_OPTIONS: Pairs = {
 
 MEMORIES = ("discount", "window", "changes followed")
 NOT_LEARNING = ("RandomAction",)
-PLAIN = ("FollowTheLeader", "EpsilonGreedy", "BGCTS", "COSV", "ESCB", "OLSUCBC")  # without memory
+PLAIN = ("ESCB", "OLSUCBC", "LinTS", "LinUCB")  # without memory
 NO_DRAW = ("CombUCB", "FollowTheLeader", "EpsilonGreedy", "GLRCUCB", *WHOLE)
 FIXED_SET = ("GLRCUCB", "OLSUCBC", *ROUND)
 
@@ -245,17 +246,16 @@ OF_POLICIES: Pairs = {
     **pairs(POLICIES, "pseudo units", "", "posterior"),
     **pairs(POLICIES, "features", "policy", "posterior"),
     **pairs(POLICIES, "ordered units", "", "order"),
-    **pairs((*PLAIN, "LinTS", "LinUCB"), ("discount", "window"), "", "memory of sums"),
-    **pairs((*PLAIN, "LinTS", "LinUCB"), "changes followed", "", "found by each"),
+    **pairs(PLAIN, MEMORIES, "", "memory of sums"),
+    **pairs("COSV", "changes followed", "memory", "squares"),
     **pairs(DRAWN, MEMORIES, "", "memory of estimates"),
     **pairs("GLRCUCB", MEMORIES, "", "own memory"),
     **pairs("FeatureCTS", "window", "", "old features"),
     **pairs(("FeatureCTS", "LinTS"), "one seed", "", "joint draw"),
-    **pairs(("BGCTS", "COSV"), "one seed", "", "one number"),
     **pairs("PooledCTS", "one seed", "", "shared level"),
     **pairs((*NO_DRAW, *DRAWN), "one seed", "", "no draw"),
     **pairs("FPLIX", "one seed", "", "bonuses"),
-    **pairs((*INDEX[5:], "LinTS", "FPLIX"), "rare planning", "", "planner"),
+    **pairs(("GLRCUCB", "LinTS", "FPLIX"), "rare planning", "", "planner"),
     **pairs((*WHOLE, *LISTS), "rare planning", "", "listed"),
     **pairs(FTRL, "rare planning", "", "hull"),
     **pairs((*WHOLE, *DRAWN, "LinTS"), "ordered units", "", "linear"),

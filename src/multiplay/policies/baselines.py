@@ -1,6 +1,6 @@
 """Baselines: follow the leader, epsilon-greedy, and random actions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,14 +9,15 @@ from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.policies.base import Play, Policy, PolicyCost
-from multiplay.policies.index import IndexPolicy, Parts
+from multiplay.policies.index import IndexPolicy, Parts, memory_of, planner_of
 from multiplay.policies.rules import Mean
 from multiplay.posteriors.averages import Averages
+from multiplay.posteriors.memories import Memory
 from multiplay.random import Rng
 from multiplay.types import Arrays, BoolArray, FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FollowTheLeader(IndexPolicy):
     r"""Play the best action for the average losses (or rewards) so far.
 
@@ -30,6 +31,14 @@ class FollowTheLeader(IndexPolicy):
     arg max for rewards, or what ``actions.best`` makes of these averages. It never looks again at
     an arm that had bad luck early, so its regret is linear in some trials: what exploration is
     worth is the distance to this curve. Units that were not seen count for nothing.
+
+    Parameters
+    ----------
+    discount, window, memory
+        Which reports count, as in ``GaussianCTS``: one of the three.
+    replan
+        "rarely": the solver is called in few rounds, see "Few calls of the solver" in
+        docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -53,12 +62,18 @@ class FollowTheLeader(IndexPolicy):
     does = "Plays the plan that was best so far, and tries nothing else."
     cost = PolicyCost()
 
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
+
     def parts(self) -> Parts:
         """Return averages."""
-        return Parts(Averages(), Mean())
+        memory = memory_of(self.memory, self.discount, self.window)
+        return Parts(Averages(memory), Mean(), planner_of(self.replan, memory))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EpsilonGreedy(IndexPolicy):
     r"""Follow the leader, and with probability epsilon play at random instead.
 
@@ -78,6 +93,11 @@ class EpsilonGreedy(IndexPolicy):
     ----------
     epsilon
         :math:`\epsilon`, the probability of a random action, in [0, 1].
+    discount, window, memory
+        Which reports count, as in ``GaussianCTS``: one of the three.
+    replan
+        "rarely": the solver is called in few rounds, see "Few calls of the solver" in
+        docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -97,6 +117,10 @@ class EpsilonGreedy(IndexPolicy):
     cost = PolicyCost()
 
     epsilon: float = 0.1
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not (is_number(self.epsilon) and 0 <= self.epsilon <= 1):
@@ -107,7 +131,8 @@ class EpsilonGreedy(IndexPolicy):
 
     def parts(self) -> Parts:
         """Return averages."""
-        return Parts(Averages(), Mean())
+        memory = memory_of(self.memory, self.discount, self.window)
+        return Parts(Averages(memory), Mean(), planner_of(self.replan, memory))
 
     def index(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return the averages, or random costs with probability epsilon."""
@@ -117,12 +142,13 @@ class EpsilonGreedy(IndexPolicy):
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the leader, or with probability epsilon a random action."""
-        action = self._plan(actions, state, self._theta(actions, state, rng)).action
+        play = self._plan(actions, state, self._theta(actions, state, rng))
+        action = play.action
         explore, costs = self._explored(actions, len(action), rng)
         if explore.any():
             action = action.copy()
             action[explore] = actions.argmin(costs[explore])
-        return Play(action)
+        return Play(action, cache=play.cache)
 
     def _explored(self, actions: ActionSet, trials: int, rng: Rng) -> tuple[BoolArray, FloatArray]:
         """Return in which trials a random action is played, and random costs."""

@@ -1,7 +1,7 @@
 """BG-CTS: Thompson sampling with normal draws that are widened by a boost."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from multiplay._support.checks import is_number
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import PolicyCost
-from multiplay.policies.index import IndexPolicy, Parts
-from multiplay.policies.rules import Draw
+from multiplay.policies.index import IndexPolicy, Parts, draw_of, memory_of, planner_of
 from multiplay.posteriors.averages import Normal, samples
+from multiplay.posteriors.memories import Memory
 from multiplay.types import Arrays, FloatArray
 
 
@@ -58,6 +58,13 @@ class BGCTS(IndexPolicy):
     lam
         :math:`\lambda \ge 0`. The proof needs :math:`\lambda > 0`; the simulations of the authors
         have 0.
+    discount, window, memory
+        Which reports count, as in ``GaussianCTS``: one of the three.
+    shared_seed
+        One random number for all arms of a round, as in ``GaussianCTS``.
+    replan
+        "rarely": the solver is called in few rounds, see "Few calls of the solver" in
+        docs/choosing.md. None: it is called in every round.
 
     References
     ----------
@@ -87,6 +94,11 @@ class BGCTS(IndexPolicy):
     cost = PolicyCost(step=1.5)
 
     lam: float = 0.0
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    shared_seed: bool = field(default=False, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not (is_number(self.lam) and 0 <= self.lam < np.inf):
@@ -97,7 +109,9 @@ class BGCTS(IndexPolicy):
 
     def parts(self) -> Parts:
         """Return a draw around the averages, with the boost."""
-        return Parts(Boosted(lam=self.lam), Draw())
+        memory = memory_of(self.memory, self.discount, self.window)
+        draw, planner = draw_of(self.shared_seed), planner_of(self.replan, memory)
+        return Parts(Boosted(memory, lam=self.lam), draw, planner)
 
     def boost(self, actions: ActionSet, t: FloatArray) -> FloatArray:
         """Return g(t)."""

@@ -1,6 +1,6 @@
 """COS-V: combinatorial sampling with estimated variances of the arms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,15 @@ from multiplay.actions import ActionSet
 from multiplay.feedback import Feedback
 from multiplay.kernels import covariance as kernels
 from multiplay.policies.base import PolicyCost
-from multiplay.policies.index import IndexPolicy, Parts
+from multiplay.policies.index import IndexPolicy, Parts, draw_of, memory_of, planner_of
 from multiplay.policies.olsucbc import check_doubt, doubt, pair_sums
-from multiplay.policies.rules import Draw
 from multiplay.posteriors.averages import Normal, samples
+from multiplay.posteriors.memories import Memory
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class COSV(IndexPolicy):
     r"""Play the best action for losses drawn around averages, by estimated variances of the arms.
 
@@ -49,6 +49,14 @@ class COSV(IndexPolicy):
         :math:`\beta`, how far to draw, positive; less explores less.
     kappa
         :math:`\kappa`, how much doubt about variances; 0 trusts the estimates.
+    discount, window, memory
+        Which reports count, as in ``GaussianCTS``: one of the three. ``Changes()`` is refused: the
+        squares of rounds do not follow from a mean since a change.
+    shared_seed
+        One random number for all arms of a round, as in ``GaussianCTS``.
+    replan
+        "rarely": the solver is called in few rounds, see "Few calls of the solver" in
+        docs/choosing.md. None: it is called in every round.
 
     See Also
     --------
@@ -92,6 +100,11 @@ class COSV(IndexPolicy):
 
     beta: float = 1.0
     kappa: float = 1.0
+    discount: float | None = field(default=None, kw_only=True)
+    window: int | None = field(default=None, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    shared_seed: bool = field(default=False, kw_only=True)
+    replan: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_doubt(self.beta, self.kappa, "beta")
@@ -99,7 +112,9 @@ class COSV(IndexPolicy):
 
     def parts(self) -> Parts:
         """Return a draw around the averages, by the variances."""
-        return Parts(Variances(beta=self.beta, kappa=self.kappa), Draw())
+        memory = memory_of(self.memory, self.discount, self.window)
+        draw, planner = draw_of(self.shared_seed), planner_of(self.replan, memory)
+        return Parts(Variances(memory, self.beta, self.kappa), draw, planner)
 
     def deviation(self, actions: ActionSet, state: Arrays) -> FloatArray:
         r"""Return the standard deviation of :math:`\theta`."""

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from refusal import refused
 
 from multiplay import (
+    BGCTS,
+    COSV,
     ESCB,
     Alternating,
     Bernoulli,
@@ -17,7 +19,9 @@ from multiplay import (
     CombUCB,
     Coverage,
     Duplicated,
+    EpsilonGreedy,
     Feedback,
+    FollowTheLeader,
     GaussianCTS,
     GenCTS,
     Knapsack,
@@ -35,7 +39,10 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 D = 4
 ARMS = Budget(3, [2] * D)
-KINDS: list[IndexPolicy] = [GenCTS(), CombUCB(), GaussianCTS()]
+KINDS: list[IndexPolicy] = [
+    *(GenCTS(), CombUCB(), GaussianCTS()),
+    *(FollowTheLeader(), EpsilonGreedy(), BGCTS(), COSV()),
+]
 WAYS: list[dict[str, Any]] = [{"discount": 0.8}, {"discount": 0.99}, {"window": 1}, {"window": 3}]
 
 
@@ -81,7 +88,11 @@ def gains_of(policy: Any, feedback: Feedback, rng: Rng) -> dict[str, FloatArray]
     if isinstance(policy, GenCTS):
         heads = feedback.flip(rng).astype(float)
         return {"p": heads, "q": feedback.seen - heads}
-    return {"count": feedback.seen.astype(float), "sum": feedback.total}
+    units, total = feedback.seen.astype(float), feedback.total
+    found = {"count": units, "sum": total}
+    if isinstance(policy, COSV):
+        found |= {"products": total**2, "pairs": units**2, "squares": units**4}
+    return found
 
 
 def feedback_of(rng: np.random.Generator, arms: IntArray | None = None) -> Feedback:

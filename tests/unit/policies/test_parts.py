@@ -44,6 +44,11 @@ def test_all_memories_work_with_the_rules_that_fit(kind: Any, rule: Any) -> None
         (mp.GaussianCTS(0.5), mp.Composed(mp.Normal(beta=0.5), mp.Draw())),
         (mp.CombUCB(0.3), mp.Composed(mp.Averages(), mp.Bound(0.3))),
         (mp.FollowTheLeader(), mp.Composed(mp.Averages(), mp.Mean())),
+        (mp.FollowTheLeader(window=9), mp.Composed(mp.Averages(mp.Window(9)), mp.Mean())),
+        (
+            mp.EpsilonGreedy(0, memory=mp.Changes()),
+            mp.Composed(mp.Averages(mp.Changes()), mp.Mean()),
+        ),
         (
             mp.BootstrapCTS(memory=mp.Changes(), shared_seed=True, replan="rarely"),
             mp.Composed(mp.Moments(mp.Changes()), mp.Draw(shared=True), replan="rarely"),

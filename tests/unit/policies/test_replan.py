@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from multiplay import (
+    BGCTS,
+    COSV,
     BootstrapCTS,
     Budget,
     Changes,
     CombUCB,
+    EpsilonGreedy,
+    FollowTheLeader,
     GaussianCTS,
     GenCTS,
     IntegerProgram,
@@ -38,6 +42,10 @@ POLICIES: list[Policy] = [
     BootstrapCTS(memory=Changes(), replan="rarely"),
     CombUCB(replan="rarely"),
     CombUCB(window=9, replan="rarely"),
+    FollowTheLeader(replan="rarely"),
+    EpsilonGreedy(0, window=9, replan="rarely"),
+    BGCTS(replan="rarely"),
+    COSV(window=9, replan="rarely"),
 ]
 
 

@@ -9,6 +9,8 @@ from scipy import integrate, stats
 from scipy.special import betainc, betaincinv
 
 from multiplay import (
+    BGCTS,
+    COSV,
     ActionSet,
     BootstrapCTS,
     Budget,
@@ -36,6 +38,8 @@ Kind = tuple[type[Any], dict[str, Any]]
 KINDS: list[Kind] = [
     (GenCTS, {}),
     (GaussianCTS, {}),
+    (BGCTS, {}),
+    (COSV, {}),
     (BootstrapCTS, {}),
     (BootstrapCTS, {"memory": Changes(), "curiosity": 0.1}),
 ]

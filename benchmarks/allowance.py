@@ -258,7 +258,9 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
     rows, targets = list[dict[str, Any]](), list[Target]()
     for size, each in ((3, 6), (8, 6), (8, 12)):
         plans = Transport([each] * size, [each] * size)
-        learner = Learner(plans, seed=0, loss_range=(0, EUROS), baseline=InProportion())
+        learner = Learner(
+            plans, seed=0, loss_range=(0, EUROS), constraints=[Baseline(InProportion())]
+        )
         rng = np.random.default_rng(SEED)
         means = rng.uniform(40, 160, plans.d)
         taken: dict[bool, list[float]] = {True: [], False: []}

@@ -29,6 +29,7 @@ from multiplay import (
     Learner,
     Policy,
     Promise,
+    PromiseReport,
     Transport,
 )
 from multiplay.constraints.prices import RemainingSet, shadow_prices
@@ -127,6 +128,11 @@ def bills(rng: np.random.Generator, plan: dict[str, int], means: FloatArray) -> 
     return {arm: (mean * rng.uniform(0.6, 1.4, k)).tolist() for (arm, k), mean in pairs}
 
 
+def promises_of(learner: Learner) -> list[PromiseReport]:
+    """Return how the promises of a learner stand."""
+    return [one for one in learner.constraints() if isinstance(one, PromiseReport)]
+
+
 def live(seed: int, promises: int, known: bool, method: str) -> Lived | None:
     """Play a month; ``known``: the policy knows the means."""
     made = world(seed, promises)
@@ -144,7 +150,7 @@ def live(seed: int, promises: int, known: bool, method: str) -> Lived | None:
     if method == "quota":
         return quota(made, learner, rng)
     for promise in made.promises:
-        learner.promise(promise)
+        learner.add_constraint(promise)
     cost, prices, held, sure = 0.0, list[float](), 0, False
     for t, one in enumerate(made.sets):
         ahead = made.sets[t + 1 :] if method == "list" else None
@@ -153,12 +159,12 @@ def live(seed: int, promises: int, known: bool, method: str) -> Lived | None:
         except InvalidInput:  # the program is feasible within the gap only
             return None
         if t == 0:
-            sure = {row.holds for row in learner.promise_reports()} <= {"sure", "likely"}
+            sure = {row.holds for row in promises_of(learner)} <= {"sure", "likely"}
         prices.append(play.prices["CO2"])
         held += play.held
         cost += float(play.action @ made.means)
         learner.tell(play, bills(rng, play.plan, made.means))
-    used = np.array([row.used for row in learner.promise_reports()])
+    used = np.array([row.used for row in promises_of(learner)])
     signs = np.array([one.sign for one in made.promises])
     return lived(made, cost, signs * used, np.array(prices), sure, held / DAYS)
 
@@ -211,7 +217,7 @@ def months(trials: int | None, run: Runner) -> list[Section]:
         broken = over > 1e-7
         rows.append(
             {
-                "promises": promises,
+                "constraints": promises,
                 "means": means,
                 "method": method,
                 "months": len(all_),
@@ -258,7 +264,11 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
             low = sum(float(one.argmin(amounts) @ amounts) for one in sets)
             by_arm = dict(zip(sets[0].names, amounts.tolist(), strict=True))
             made.append(AtMost(2.2 * low, by_arm, plays=DAYS, name=f"promise {k}"))
-        settings: dict[str, Any] = {"loss_range": (0, EUROS), "varying_set": True, "promises": made}
+        settings: dict[str, Any] = {
+            "loss_range": (0, EUROS),
+            "varying_set": True,
+            "constraints": made,
+        }
         learner, means = Learner(sets[0], seed=0, **settings), rng.uniform(40, 160, d)
         taken = list[float]()
         for t in range(trials or 5):

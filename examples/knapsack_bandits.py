@@ -140,15 +140,16 @@ def promised(most: int, budget: float, wins: BoolArray, seed: int) -> FloatArray
         mp.AtMost(budget, dict(zip(NAMES, use, strict=True)), plays=horizon, name=f"resource {k}")
         for k, use in enumerate(USE.tolist())
     ]
-    learner = mp.Learner(actions, mp.GenCTS(), loss_range=(0, 1), promises=kept, seed=seed)
+    learner = mp.Learner(actions, mp.GenCTS(), loss_range=(0, 1), constraints=kept, seed=seed)
     rewards = []
     for k, won in enumerate(wins):
         play = learner.ask(ahead=[actions] * (horizon - k - 1))
         seen = dict(zip(NAMES, won.astype(float).tolist(), strict=True))
         learner.tell(play.id, {arm: [seen[arm]] for arm, units in play.plan.items() if units})
         rewards.append(float(play.action @ REWARD))
-    report = learner.promises()
-    assert (report["used"] <= report["limit"] + 1e-9).all()
+    for one in learner.constraints():
+        assert isinstance(one, mp.PromiseReport)
+        assert one.used <= one.constraint.limit + 1e-9
     return np.array(rewards)
 
 

@@ -11,7 +11,7 @@ from multiplay.features import *
 from multiplay.feedback import Feedback as Feedback
 from multiplay.hull import Regulariser as Regulariser
 from multiplay.learner import (
-    Allowance as Allowance,
+    BaselineReport as BaselineReport,
     Estimate as Estimate,
     PendingPlay as PendingPlay,
     Plan as Plan,
@@ -19,6 +19,7 @@ from multiplay.learner import (
     Receipt as Receipt,
     Remaining as Remaining,
     Reports as Reports,
+    SwitchingReport as SwitchingReport,
     TableCheck as TableCheck,
     TableProblem as TableProblem,
     Why as Why,

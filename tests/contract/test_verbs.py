@@ -66,7 +66,7 @@ def prepared(owners: Owners) -> Any:
     ask(owner, "e", 4)
     owner.cancel("e")
     owner.forget("sea", before=2, at=START + 5 * DAY)
-    owner.promise(CO2)
+    owner.add_constraint(CO2)
     return owner
 
 
@@ -80,14 +80,14 @@ class State(NamedTuple):
 def state(owner: Any) -> State:
     plays, arms = owner.plays(external=True), owner.arms()
     plays["key"] = plays["key"].where(plays["id"] > 0, "external")  # whose keys studies alone have
-    reports = owner.promise_reports()
+    reports = owner.constraints()
     versus = getattr(owner, "versus", None)
     pending = [(play.id, play.key, play.plan) for play in owner.pending()]
     summary = {
         "plays": dict(zip(plays["key"], plays["status"], strict=True)),
         "seen": dict(zip(arms["arm"], arms["seen"].tolist(), strict=True)),
         "average": {row.arm: f"{row.average:.6g}" for row in arms.itertuples()},
-        "promises": {report.name: report.limit for report in reports},
+        "promises": {one.name: one.constraint.limit for one in reports},
         "words": owner.words._asdict(),
         "versus": {} if versus is None else {"rule": versus},
     }
@@ -293,14 +293,17 @@ WRITES: dict[str, Write] = {
         {"versus": {"rule": mp.InProportion()}},
         (call("set_versus", mp.FixedPlan(EVEN)),),
     ),
-    "promise": Write(
-        call("promise", BY_AIR),
+    "add_constraint": Write(
+        call("add_constraint", BY_AIR),
         None,
         {"promises": {"by air": 4}},
-        (call("promise", mp.AtLeast(5, {"*": 0, "air": 1}, plays=9, name="by air")),),
+        (call("add_constraint", mp.AtLeast(5, {"*": 0, "air": 1}, plays=9, name="by air")),),
     ),
-    "release": Write(
-        call("release", "CO2"), None, {"promises": {"CO2": None}}, (call("release", "CO"),)
+    "end_constraint": Write(
+        call("end_constraint", "CO2"),
+        None,
+        {"promises": {"CO2": None}},
+        (call("end_constraint", "CO"),),
     ),
     "forget": Write(
         call("forget", "air", before=2, at=LATER),
@@ -484,10 +487,10 @@ REFUSALS: list[Refusal] = [
     (call("set_words", arm=3), InvalidInput, "arm"),
     (call("set_words", round="r" * 41), InvalidInput, "round"),
     (call("set_versus", "in proportion"), InvalidInput, "versus"),
-    (call("promise", CO2), InvalidInput, "promises"),
-    (call("promise", "CO2"), InvalidInput, "promises"),
-    (call("promise", mp.AtMost(3, {"air": 1}, plays=2)), InvalidInput, "of"),
-    (call("release", "CO"), NotFound, "name"),
+    (call("add_constraint", CO2), InvalidInput, "constraints"),
+    (call("add_constraint", "CO2"), InvalidInput, "constraints"),
+    (call("add_constraint", mp.AtMost(3, {"air": 1}, plays=2)), InvalidInput, "of"),
+    (call("end_constraint", "CO"), NotFound, "name"),
     (call("note", " "), InvalidInput, "text"),
     (call("note", 7), InvalidInput, "text"),
     (call("forget", "road", before=1), InvalidInput, "arm"),
@@ -528,7 +531,6 @@ REFUSALS: list[Refusal] = [
     (call("arms", features={"km": 1.0}), InvalidInput, "features"),
     (call("effects"), InvalidInput, "features"),
     (call("drift", level=0), InvalidInput, "level"),
-    (call("allowance"), InvalidInput, "allowance"),
     (call("savings"), InvalidInput, "versus"),
     (call("savings", mp.InProportion()), InvalidInput, "study"),
     (call("savings", "nowhere.csv"), InvalidInput, "versus"),
@@ -793,7 +795,7 @@ def test_a_key_of_one_verb_is_not_one_of_another(owners: Owners) -> None:
     assert owner.forget("rail", before=2, key="k") == forgotten == mp.Remaining(2, 0)
     assert owner.unforget("rail", since=0, key="k") == kept == mp.Remaining(0, 1)
     owner.set_words(mp.Words(unit="box"), key="k")
-    owner.release("CO2", key="k")
+    owner.end_constraint("CO2", key="k")
     assert owner.expire(0, key="k", at=END) == []
     ask(owner, "k", 9)
     assert owner.expire(0, key="k", at=END) == [], "the plays of the first time"
@@ -887,8 +889,7 @@ QUERIES: dict[str, Call] = {
     "drift": call("drift"),
     "check_table": call("check_table", TABLE),
     "check_table with problems": call("check_table", BAD_TABLE),
-    "promises": call("promises"),
-    "promise_reports": call("promise_reports"),
+    "constraints": call("constraints"),
 }
 
 
@@ -974,32 +975,36 @@ def test_check_table(unchanged: Any) -> None:
     assert (problem.row, problem.column) == (1, "loss")
 
 
+def used(owner: Any) -> list[float]:
+    return [one.used for one in owner.constraints()]
+
+
 def test_promises(owners: Owners) -> None:
     """Plays count as planned, what was not used does not count, and cancelled plays neither."""
-    owner = new(owners, promises=[CO2, BY_AIR])
+    owner = new(owners, constraints=[CO2, BY_AIR])
     ask(owner, "a", 0, MOST_BY_AIR)
     ask(owner, "b", 1)
-    assert owner.promises()["used"].tolist() == [12.0 + 9.0, 3.0]
-    assert owner.promises()["left_plays"].tolist() == [7, 7]
+    assert used(owner) == [12.0 + 9.0, 3.0]
+    assert [one.left_plays for one in owner.constraints()] == [7, 7]
     owner.tell("a", {"air": [10.0], "sea": [20.0]}, missing="ignore", at=START)
-    assert owner.promises()["used"].tolist() == [7.0 + 9.0, 2.0]
+    assert used(owner) == [7.0 + 9.0, 2.0]
     owner.cancel("b")
-    assert owner.promises()["used"].tolist() == [7.0, 1.0]
+    assert used(owner) == [7.0, 1.0]
     owner.learn(EVEN, LOSSES, at=START)
-    reports = owner.promise_reports()
-    assert [(row.name, row.kind, row.used, row.external) for row in reports] == [
+    reports = owner.constraints()
+    assert [(row.name, row.constraint.kind, row.used, row.external) for row in reports] == [
         ("CO2", "at most", 16.0, 9.0),
         ("by air", "at least", 2.0, 1.0),
     ]
-    owner.release("CO2")
-    assert [row.name for row in owner.promise_reports()] == ["by air"]
+    owner.end_constraint("CO2")
+    assert [row.name for row in owner.constraints()] == ["by air"]
 
 
 def test_allowance(owners: Owners) -> None:
     found = []
     for one in (owners, Owners("learner")):
         rule = mp.FixedPlan(MOST_BY_AIR)
-        owner = new(one, policy=mp.CombUCB(), baseline=rule, allowance=0.1)
+        owner = new(one, policy=mp.CombUCB(), constraints=[mp.Baseline(rule, 0.1)])
         plans = []
         for day in range(3):
             play = owner.ask(at=START + day * DAY)
@@ -1007,7 +1012,7 @@ def test_allowance(owners: Owners) -> None:
             losses = {arm: [COSTS[arm]] * units for arm, units in play.plan.items()}
             owner.tell(play, losses, at=START + day * DAY)
         assert plans == [MOST_BY_AIR, MOST_BY_AIR, {"air": 0, "sea": 2, "rail": 1}]
-        found.append(owner.allowance())
+        found += owner.constraints()
     assert found[0] == found[1]
     assert (found[0].days, found[0].restricted) == (3, 2)
     assert found[0].spent == pytest.approx(-185 / 3)
@@ -1089,3 +1094,39 @@ def test_drift(history: Any, unchanged: Any) -> None:
     assert row.after == pytest.approx(89.0, abs=1)
     assert row.before < row.after
     assert unchanged.drift().empty
+
+
+def test_a_switching_cost_and_a_baseline_at_any_time(owners: Owners) -> None:
+    """They begin after the last plan, and count the plays from then on; so does a correction."""
+    found = []
+    for one in (owners, Owners("learner")):
+        owner = new(one, policy=mp.GenCTS())
+        ask(owner, "a", 0)
+        ask(owner, "b", 1, MOST_BY_AIR)
+        owner.cancel("b")
+        owner.add_constraint(mp.SwitchingCost(50.0))
+        owner.add_constraint(mp.Baseline(mp.FixedPlan(EVEN, nearest=True), 0.1))
+        with pytest.raises(InvalidInput) as error:
+            owner.add_constraint(mp.SwitchingCost(3.0))
+        assert (error.value.argument, "switching cost" in error.value.hint) == ("constraints", True)
+        assert owner.ask(key="c", at=START + 2 * DAY).plan == EVEN  # the last plan is that of "a"
+        ask(owner, "d", 3, MOST_BY_AIR)
+        ask(owner, "e", 4)
+        baseline, switching = owner.constraints()
+        assert (baseline.days, switching.changed, switching.spent) == (3, 4, 200.0)
+        owner.cancel("e")
+        assert owner.constraints()[1].changed == 2
+        owner.tell("a", LOSSES, at=START)
+        owner.correct("a", {arm: [2 * x for x in xs] for arm, xs in LOSSES.items()}, at=LATER)
+        assert [
+            row.days if row.name == "baseline" else row.changed for row in owner.constraints()
+        ] == [2, 2]
+        found.append([owner.constraints(), owner.constrained_by])
+        owner.end_constraint("baseline")
+        owner.end_constraint("switching cost")
+        owner.cancel("d")  # which no constraint counts any more
+        owner.add_constraint(mp.Baseline(mp.FixedPlan(EVEN, nearest=True), 0.2))
+        (fresh,) = owner.constraints()
+        assert (fresh.days, fresh.spent, fresh.constraint.allowance) == (0, 0.0, 0.2)
+        found[-1].append(fresh)
+    assert found[0] == found[1]

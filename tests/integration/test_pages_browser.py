@@ -73,7 +73,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     study.ask(key="2026-11-15")
     study.versus = mp.PriceList(dict.fromkeys(study.actions.names, 60.0))
     new_study(mp.storage.store_at(store), "empty")
-    limited = new_study(mp.storage.store_at(store), "limited", baseline=mp.InProportion())
+    limited = new_study(
+        mp.storage.store_at(store), "limited", constraints=[mp.Baseline(mp.InProportion())]
+    )
     ask_and_tell(limited, 3)
     limited.ask()
     german: Any = {"words": mp.Words("EUR", "truck"), "loss_range": (0, 2000)}

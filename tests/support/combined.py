@@ -78,7 +78,7 @@ class Setup:
     sets: Callable[..., mp.ActionSet] = lanes
     varies: bool = False
     baseline: bool = False
-    promises: list[Any] = field(default_factory=list)
+    constraints: list[Any] = field(default_factory=list)
     totals: bool = False
     missing: bool = False
     external: bool = False
@@ -102,10 +102,10 @@ OPTIONS: dict[str, Callable[[Setup], Any]] = {
     "ordered units": lambda one: one.of_policy.update(unit_means="ordered"),
     "copies of units": lambda one: setattr(one, "copies", True),
     "features": lambda one: setattr(one, "features", True),
-    "switching cost": lambda one: one.given.update(change=2.0),
+    "switching cost": lambda one: one.constraints.append(mp.SwitchingCost(2.0)),
     "baseline": lambda one: setattr(one, "baseline", True),
-    "hard promise": lambda one: one.promises.append(_promise(True)),
-    "soft promise": lambda one: one.promises.append(_promise(False)),
+    "hard promise": lambda one: one.constraints.append(_promise(True)),
+    "soft promise": lambda one: one.constraints.append(_promise(False)),
     "varying set": lambda one: setattr(one, "varies", True),
     "known costs": lambda one: setattr(one, "sets", depots),
     "not a sum": lambda one: setattr(one, "sets", calls),
@@ -148,9 +148,9 @@ def learner(one: Setup, usual: mp.ActionSet) -> mp.Learner:
     if one.missing:
         given["reports"] = mp.Reports(missing="ignore")
     if one.baseline:
-        given |= {"baseline": mp.FixedPlan({usual.names[0]: 1}, nearest=True), "allowance": 0.1}
-    if one.promises:
-        given["promises"] = one.promises
+        rule = mp.FixedPlan({usual.names[0]: 1}, nearest=True)
+        one.constraints.append(mp.Baseline(rule, 0.1))
+    given["constraints"] = one.constraints
     if one.features:
         given["features"] = FEATURES
     return mp.Learner(usual, policy_of(one), seed=3, **given)

@@ -80,7 +80,7 @@ def _create(send: Sender) -> None:
         "loss_range": [0, 250],
         "seed": 7,
         "words": {"currency": "EUR"},
-        "change": 15.0,
+        "constraints": [{"type": "SwitchingCost", "cost": 15.0}],
     }
     send("GET", "/v1/key")
     for body in (new, new, new | {"seed": 8}):
@@ -156,8 +156,9 @@ def _change(send: Sender) -> None:
         ("forget", {"before": 999, "at": at}),
         ("unforget", {"arm": "Lyon->north", "since": 0, "at": at}),
         ("unforget", {"arm": "nowhere", "at": at}),
-        ("promises", {"promise": wire.of_promise(verbs.NEW_PROMISE), "at": at}),
-        ("release", {"name": "nothing", "at": at}),
+        ("constraints", {"constraint": wire.of_constraint(verbs.NEW_PROMISE), "at": at}),
+        ("constraints", {"constraint": {"type": "SwitchingCost", "cost": 3}, "at": at}),
+        ("end-constraint", {"name": "nothing", "at": at}),
         ("notes", {"text": "Strike in Lyon.", "at": at}),
         ("notes", {"text": " ", "at": at}),
     ):
@@ -182,8 +183,8 @@ def _change(send: Sender) -> None:
 def _read(send: Sender) -> None:
     for path in (
         *("", "/pending", "/plays?limit=3", "/plays?plans=true&limit=2", "/plays?external=true"),
-        *("/plays/2", "/plays/999", "/arms", "/arms?level=2", "/effects", "/allowance"),
-        *("/promises", "/drift"),
+        *("/plays/2", "/plays/999", "/arms", "/arms?level=2", "/effects"),
+        *("/constraints", "/drift"),
     ):
         send("GET", f"{STUDY}{path}")
     plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
@@ -204,10 +205,10 @@ def _read(send: Sender) -> None:
 def _options(send: Sender) -> None:
     """Create studies with promises, a baseline and features, and use what they have."""
     usual = {"actions": wire.to_plain("actions", verbs.lanes()), "loss_range": [0, 250], "seed": 7}
-    promise = wire.of_promise(verbs.PROMISED[0])
+    promise = wire.of_constraint(verbs.PROMISED[0])
     options: dict[str, dict[str, Any]] = {
-        "promised": {"promises": [promise]},
-        "allowed": {"baseline": {"type": "InProportion"}, "allowance": 0.05},
+        "promised": {"constraints": [promise]},
+        "allowed": {"constraints": [wire.of_constraint(mp.Baseline(mp.InProportion(), 0.05))]},
         "featured": {
             "features": wire.to_plain("features", verbs.FEATURES),
             "arm_features": {"km": verbs.KM},
@@ -223,16 +224,22 @@ def _options(send: Sender) -> None:
             told = {"losses": verbs.costs(play["id"], play["plan"]), "at": verbs.AT + day}
             send("POST", f"{path}/plays/{play['id']}/tell", told)
         send("GET", path)
-    new, at = {"promise": wire.of_promise(verbs.NEW_PROMISE), "key": "new"}, {"at": verbs.AT + 9}
-    for body in (new | at, new | at, {"promise": promise, "key": "new"} | at, new | {"key": "2"}):
-        send("POST", "/v1/studies/promised/promises", body)
+    new: dict[str, Any] = {"constraint": wire.of_constraint(verbs.NEW_PROMISE), "key": "new"}
+    at = {"at": verbs.AT + 9}
+    for body in (
+        new | at,
+        new | at,
+        {"constraint": promise, "key": "new"} | at,
+        new | {"key": "2"},
+    ):
+        send("POST", "/v1/studies/promised/constraints", body)
     ahead = {"ahead": [usual["actions"]]} | at
     send("POST", "/v1/studies/promised/ask", ahead)
     send("GET", "/v1/studies/promised/plays/5/why")
-    send("GET", "/v1/studies/promised/promises")
+    send("GET", "/v1/studies/promised/constraints")
     for name in ("new", "new", "nothing"):
-        send("POST", "/v1/studies/promised/release", {"name": name, "key": "end"} | at)
-    send("GET", "/v1/studies/allowed/allowance")
+        send("POST", "/v1/studies/promised/end-constraint", {"name": name, "key": "end"} | at)
+    send("GET", "/v1/studies/allowed/constraints")
     km = {"features": {"km": {"Metz->north": 300}}, "key": "Metz"}
     for body in (km | at, km | at, km | {"features": {"km": {"Metz->north": 1}}} | at):
         send("PUT", "/v1/studies/featured/arm-features", body)
@@ -364,7 +371,9 @@ def of_commands(folder: Path) -> Lines:
 
 
 def _commands(call: Shell, sides: tuple[str, ...], more: tuple[str, ...]) -> None:
-    change = call.file("change.toml", "seed = 7\nchange = 15\n")
+    change = call.file(
+        "change.toml", "seed = 7\n[[constraints]]\ntype = 'SwitchingCost'\ncost = 15\n"
+    )
     call("create", "lanes", *sides, *more[:2], "--policy", "GenCTS", "--settings", change)
     call("create", "lanes", *sides, *more)
     call("create", "nothing")
@@ -453,25 +462,27 @@ def _commands_of_plays(call: Shell) -> None:
 def _commands_of_options(call: Shell, sides: tuple[str, ...], more: tuple[str, ...]) -> None:
     at = "--at", _day(1)
     call.file("co2.csv", "arm,amount\n*,1\nLyon->north,6\n")
-    promised = "CO2 <= 100 plays 8 of co2.csv"
-    settings = call.file("promised.toml", f"seed = 7\npromises = ['{promised}']\n")
+    promised = 'type = "AtMost"\nname = "CO2"\nlimit = 100\nplays = 8\nof = "co2.csv"\n'
+    settings = call.file("promised.toml", f"seed = 7\n[[constraints]]\n{promised}")
     call("create", "promised", *sides, *more[:2], "--settings", settings)
     call("ask", "promised", *at)
-    call("promise", "promised", "more >= 5 plays 4 of co2.csv soft")
-    call("promise", "promised", "more >= 5 plays 4 of co2.csv soft")
-    call("promises", "promised")
-    call("release", "promised", "more")
-    call("release", "promised", "more")
+    call("add-constraint", "promised", "more >= 5 plays 4 of co2.csv soft")
+    call("add-constraint", "promised", "more >= 5 plays 4 of co2.csv soft")
+    call("constraints", "promised")
+    call("end-constraint", "promised", "more")
+    call("end-constraint", "promised", "more")
     call("note", "promised", "Strike in Lyon.")
     call("note", "promised", "")
-    allowance = 'seed = 7\nbaseline = "in-proportion"\nallowance = 0.05\n'
-    settings = call.file("allowed.toml", allowance)
+    allowance = 'type = "Baseline"\nrule = "in-proportion"\nallowance = 0.05\n'
+    settings = call.file("allowed.toml", f"seed = 7\n[[constraints]]\n{allowance}")
     call("create", "allowed", *sides, *more[:2], "--settings", settings)
     for _ in range(2):
         play = call("ask", "allowed", *at)
         call("tell", "allowed", play["id"], "--losses", _told(play), *at)
-    call("allowance", "allowed")
-    call("allowance", "lanes")
+    call("constraints", "allowed")
+    call("add-constraint", "allowed", "--switching-cost", "3", "--baseline", "in-proportion")
+    call("add-constraint", "allowed", "--switching-cost", "3")
+    call("constraints", "lanes")
     declared = '[km]\ntype = "Number"\ncentre = 300\nscale = 100\n\n[fuel]\ntype = "Number"\n'
     features = call.file("features.toml", declared)
     km = "\n".join(["arm,km", *(f"{arm},{far}" for arm, far in verbs.KM.items())])

@@ -46,7 +46,7 @@ ONLY_OF_STUDIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tell", "close", "correct", "retract", "expire", "learn"), ("key",)),
     **dict.fromkeys(("forget", "unforget"), ("key",)),
     **dict.fromkeys(("cancel", "learn_table", "set_arm_features", "set_words"), ("key", "at")),
-    **dict.fromkeys(("promise", "release"), ("key", "at")),
+    **dict.fromkeys(("add_constraint", "end_constraint"), ("key", "at")),
 }
 
 NOT_OF_SERVICES = ("seed", "described_arms", "day_features")  # properties
@@ -104,10 +104,10 @@ CASES = (
     Case("thompson", mp.GenCTS(), {"reports": mp.Reports(outside="clip", missing="ignore")}),
     Case("barrier", mp.GenLBINFV(horizon=20, any_horizon=True)),
     Case("features", None, {"features": FEATURES, "arm_features": {"km": KM}}, features_of),
-    Case("promises", mp.BootstrapCTS(), {"promises": PROMISED}),
-    Case("allowance", mp.GenCTS(), {"baseline": mp.InProportion(), "allowance": 0.05}),
-    Case("each day", None, {"baseline": "each day", "per": "week"}, proportional),
-    Case("switching", mp.GenCTS(), {"change": 15.0}),
+    Case("promises", mp.BootstrapCTS(), {"constraints": PROMISED}),
+    Case("allowance", mp.GenCTS(), {"constraints": [mp.Baseline(mp.InProportion(), 0.05)]}),
+    Case("each day", None, {"constraints": [mp.Baseline("each day", per="week")]}, proportional),
+    Case("switching", mp.GenCTS(), {"constraints": [mp.SwitchingCost(15.0)]}),
 )
 NEW_PROMISE = mp.AtMost(41, CO2, plays=4, name="new")  # the least is 10 for each play
 ITEMS = Case(
@@ -346,7 +346,7 @@ def external(call: Caller) -> None:
 
 
 def settings(call: Caller) -> None:
-    """Describe arms, set words and rules, make and end promises."""
+    """Describe arms, set words and rules, add and end constraints."""
     km = {"km": {"Metz->north": 350, "Metz->south": 410}}
     call.keyed("set_arm_features", (km,), ({"km": {"Metz->north": 1, "Metz->south": 2}},))
     call("set_arm_features", {"wind": {"Lyon->north": 1}}, at=call.now)
@@ -355,21 +355,28 @@ def settings(call: Caller) -> None:
     call.keyed("set_words", (usual,), (usual._replace(currency="EUR", unit="truck"),))
     call("set_words", usual._replace(arm=""), at=call.now)
     call("set_words", usual._replace(unit=7), at=call.now)  # type: ignore[arg-type]
-    call.keyed("promise", (NEW_PROMISE,), (mp.AtMost(9, CO2, plays=30, name="new"),))
-    call("promise", NEW_PROMISE, at=call.now)
-    call("promise", "CO2 <= 5", at=call.now)
-    call("promise", mp.AtMost(9, {"nowhere": 1}, plays=3, name="other"), at=call.now)
+    call.keyed("add_constraint", (NEW_PROMISE,), (mp.AtMost(9, CO2, plays=30, name="new"),))
+    call("add_constraint", NEW_PROMISE, at=call.now)
+    call("add_constraint", "CO2 <= 5", at=call.now)
+    call("add_constraint", mp.AtMost(9, {"nowhere": 1}, plays=3, name="other"), at=call.now)
     for left in (3, 2, 1):
         call("why", call.play(ahead=[lanes()] * left, key=f"{left} left"))
-        call("promise_reports")
-    call.keyed("release", ("new",), ("CO2",))
-    call("promise", IMPOSSIBLE, at=call.now)
+        call("constraints")
+    call.keyed("end_constraint", ("new",), ("CO2",))
+    call("add_constraint", IMPOSSIBLE, at=call.now)
     for _ in range(2):
         call.play()
-    call("promise_reports")
-    call("release", "impossible", at=call.now)
-    call("release", "new", at=call.now)
-    call("release", 7, at=call.now)
+    call("constraints")
+    call("end_constraint", "impossible", at=call.now)
+    call("end_constraint", "new", at=call.now)
+    call("end_constraint", 7, at=call.now)
+    for one in (mp.SwitchingCost(2.0), mp.Baseline(mp.InProportion(), 0.5)):
+        call("add_constraint", one, at=call.now)
+        call.play()
+        call("constraints")
+    call("end_constraint", "switching cost", at=call.now)
+    call("end_constraint", "baseline", at=call.now)
+    call.play()
     call.keyed("note", ("Strike in Lyon.",), ("Strike in Lille.",))
     if call.is_study:
         price = mp.PriceList(MEANS)
@@ -444,8 +451,8 @@ def requests(call: Caller) -> None:
         once("learn_table", Request("table"), table(1), **at)
         once("forget", Request("forget"), before=2, **at)
         once("unforget", Request("unforget"), since=0, **at)
-        once("promise", Request("promise"), NEW_PROMISE, **at)
-        once("release", Request("release"), "new", **at)
+        once("add_constraint", Request("promise"), NEW_PROMISE, **at)
+        once("end_constraint", Request("release"), "new", **at)
         once("retract", Request("retract"), told, **at)
         once("correct", Request("correct"), play.id, costs(play.id, play.plan, 2.0), **at)
 
@@ -454,7 +461,7 @@ def questions(call: Caller) -> None:
     """Read all that can be read."""
     for name in (
         *("asked", "clipped", "words", "loss_range", "summary", "seed", "known_arms"),
-        *("open_plays", "described_arms", "day_features", "change"),
+        *("open_plays", "described_arms", "day_features", "constrained_by"),
     ):
         call.get(name)
     best = call("best")
@@ -471,8 +478,7 @@ def questions(call: Caller) -> None:
     call("effects")
     call("effects", by="arm")
     call("effects", by="day")
-    call("promise_reports")
-    call("allowance")
+    call("constraints")
     call("pending")
     call("plays")
     call("plays", external=True)

@@ -59,12 +59,7 @@ def learner(actions: Any, policy: mp.Policy | None, **given: Any) -> mp.Learner:
     renamed = {
         "varying": "varying_set",
         "reports": "reports",
-        "baseline": "baseline",
-        "allowance": "allowance",
-        "sure": "sure",
-        "per": "per",
-        "promises": "promises",
-        "switching": "change",
+        "constraints": "constraints",
         "features": "features",
         "of_arms": "arm_features",
     }
@@ -92,15 +87,17 @@ SCENES: dict[str, Scene] = {
     "varying": Scene({"varying": True}, sets=(lanes, partial(lanes, (4, 2)), with_metz)),
     "external": Scene(external=True),
     "forget": Scene(forgets=True),
-    "baseline": Scene({"baseline": mp.InProportion(), "allowance": 0.05}),
-    "baseline of the day": Scene({"baseline": "each day", "allowance": 0.1}, plan=EQUAL),
-    "baseline of a week": Scene({"baseline": mp.InProportion(), "allowance": 0.05, "per": "week"}),
-    "hard promise": Scene({"promises": HARD}),
-    "soft promise": Scene({"promises": SOFT}),
-    "both promises": Scene({"promises": HARD + SOFT}, late=True),
-    "switching": Scene({"switching": 15.0}),
-    "switching late": Scene({"switching": 40.0}, late=True),
-    "switching rewards": Scene({"switching": 15.0}, actions=items),
+    "baseline": Scene({"constraints": [mp.Baseline(mp.InProportion(), 0.05)]}),
+    "baseline of the day": Scene({"constraints": [mp.Baseline("each day", 0.1)]}, plan=EQUAL),
+    "baseline of a week": Scene(
+        {"constraints": [mp.Baseline(mp.InProportion(), 0.05, per="week")]}
+    ),
+    "hard promise": Scene({"constraints": HARD}),
+    "soft promise": Scene({"constraints": SOFT}),
+    "both promises": Scene({"constraints": HARD + SOFT}, late=True),
+    "switching": Scene({"constraints": [mp.SwitchingCost(15.0)]}),
+    "switching late": Scene({"constraints": [mp.SwitchingCost(40.0)]}, late=True),
+    "switching rewards": Scene({"constraints": [mp.SwitchingCost(15.0)]}, actions=items),
 }
 FEATURED = {
     "features": Scene({"features": FEATURES, "of_arms": KM}, features=True),

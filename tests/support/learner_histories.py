@@ -58,6 +58,7 @@ PROMISES = [
 ]
 FEATURES = mp.Features(km=mp.Number(), rain=mp.Flag())
 KM = {"km": {arm: 90.0 * i + 10.0 for i, arm in enumerate(ARMS)}}
+EACH_DAY = mp.Baseline("each day", per="week")
 SETTINGS: dict[str, dict[str, Any]] = {
     "follow": {"policy": mp.BootstrapCTS(memory=mp.Changes())},
     "GenCTS": {"policy": mp.GenCTS(), "reports": mp.Reports(outside="clip", missing="ignore")},
@@ -77,11 +78,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "features": FEATURES,
         "arm_features": {"km": dict([*KM["km"].items()][:4])},
     },
-    "promises": {"policy": mp.GenCTS(), "promises": PROMISES[:1]},
+    "promises": {"policy": mp.GenCTS(), "constraints": PROMISES[:1]},
     "promised later": {"policy": mp.BootstrapCTS(memory=mp.Changes())},
-    "rule": {"policy": mp.GenCTS(), "baseline": mp.InProportion(), "allowance": 0.05},
-    "each day": {"policy": mp.CombUCB(), "baseline": "each day", "per": "week"},
-    "change": {"policy": mp.GenCTS(), "change": 15.0},
+    "rule": {"policy": mp.GenCTS(), "constraints": [mp.Baseline(mp.InProportion(), 0.05)]},
+    "each day": {"policy": mp.CombUCB(), "constraints": [EACH_DAY]},
+    "change": {"policy": mp.GenCTS(), "constraints": [mp.SwitchingCost(15.0)]},
 }
 OFTEN = {
     "ask": 8,
@@ -98,8 +99,8 @@ OFTEN = {
     "learn": 2,
     "learn_table": 1,
     "set_arm_features": 1,
-    "promise": 2,
-    "release": 1,
+    "add_constraint": 2,
+    "end_constraint": 1,
     "forget": 2,
     "unforget": 1,
     "correct": 4,
@@ -149,8 +150,8 @@ def state_of(learner: Any) -> dict[str, str]:
         for p in engine.pending.values()
     ]
     sets = [(p.round_set.actions.names, repr(p.round_set.limits)) for p in engine.pending.values()]
-    limits = engine.allowance, engine.switching, engine.promises or None
-    book = engine.promises
+    own = engine.constraints
+    limits, book = (own.allowance, own.switching, own.promises or None), own.promises
     rest = [digest(one) for one in (book.past, book.ahead, book.listed, book.latest, book.chosen)]
     arrays = state.arms.arrays
     names = sorted(arrays.keys() - {COMMON})  # of beliefs
@@ -191,7 +192,7 @@ class History:
         settings: dict[str, Any] = {"loss_range": (0, 250), "seed": seed} | SETTINGS[name]
         self.learner = mp.Learner(USUAL, **settings)
         self.with_features = "features" in settings
-        self.each_day = settings.get("baseline") == "each day"
+        self.each_day = any(one == EACH_DAY for one in settings.get("constraints", ()))
         self.plans: dict[int, dict[str, int]] = {}
         self.told: dict[int, Any] = {}
         self.when, self.saved = 1000.0, 0
@@ -400,15 +401,15 @@ class History:
         }
         return f"{values}", lambda: self.learner.set_arm_features({"km": values})
 
-    def _promise(self) -> Any:
+    def _add_constraint(self) -> Any:
         if self.name not in PROMISING and self.random.random() < 0.7:
             return None
         promise = self.random.choice(PROMISES)
-        return f"{promise}", lambda: self.learner.promise(promise)
+        return f"{promise}", lambda: self.learner.add_constraint(promise)
 
-    def _release(self) -> Any:
+    def _end_constraint(self) -> Any:
         name = self.random.choice(PROMISES).name
-        return name, lambda: self.learner.release(name)
+        return name, lambda: self.learner.end_constraint(name)
 
     def _round(self) -> Any:
         told = self.learner.engine.state.told
@@ -473,8 +474,8 @@ class History:
             ("learn", ({"Rome": 1}, {}), {}),
             ("learn_table", ("no such file.csv",), {}),
             ("set_arm_features", ({"fog": {}},), {}),
-            ("promise", ("CO2",), {}),
-            ("release", ("no such promise",), {}),
+            ("add_constraint", ("CO2",), {}),
+            ("end_constraint", ("no such promise",), {}),
             ("set_words", (7,), {}),
         ]
         verb, args, options = self.random.choice(verbs)
@@ -502,7 +503,7 @@ class History:
             learner = self.learner
             found = [
                 shown(learner.arms()),
-                shown(learner.promises()),
+                shown(learner.constraints()),
                 repr(learner),
                 learner.summary,
             ]

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 from study_model import Day, Model, Play, Refused, StudyTerms
 
-from multiplay import Learner, Reports, Words
+from multiplay import Learner, Reports, SwitchingCost, Words
 from multiplay.actions import FixedPlan, InProportion, PriceList, Rule
 from multiplay.constraints import AtLeast, AtMost
 from multiplay.errors import InvalidInput
@@ -50,7 +50,7 @@ OFTEN = [
     *["ask", "ask_today", "ask_and_tell", "repeat"] * 3,
     *["tell"] * 6,
     *["ask_limited", "tell_again", "end", "learn", "open_again", "correct", "ask_ahead"] * 2,
-    *["promise", "release", "ask_instead"],
+    *["add_constraint", "end_constraint", "ask_instead"],
     *["expire", "learn_table", "set_words", "set_versus", "invalid", "retract"],
 ]
 STYLES = ["whole", "whole", "gaps", "arms", "short", "totals", "round", "other"]
@@ -63,11 +63,13 @@ RULES: list[Rule | None] = [
 ]
 
 # More plays than a study has: no warning. Plays are on 1970-01-01.
-PROMISES = [
+CONSTRAINTS = [
     AtMost(40, {"*": 1, "A->x": 3}, plays=60, name="CO2"),
     AtMost(9, {"*": 2, "B->y": 0.5}, plays=60, name="CO2", hard=False, until="1970-01-01"),
     AtLeast(20, {"*": 0, "A->y": 1}, plays=60, name="contract", until="1970-01-02"),
     AtLeast(5, {"*": 0.25}, plays=60, name="over", hard=False, until="1969-12-31"),
+    SwitchingCost(0.25),
+    SwitchingCost(15.0),
 ]
 
 DAY, PICK = st.sampled_from(DAYS), st.integers(0, 5)
@@ -144,10 +146,10 @@ INVALID = [
     Request("savings", ({"a": {"nowhere": 1}},), {}),
     Request("savings", (InProportion(),), {"since": "1971-01-01"}),
     Request("cost_of_learning", (), {"level": 2.0}),
-    Request("promise", ("CO2",), {"key": "a"}),
-    Request("promise", (AtMost(3, {"nowhere": 1}, plays=2),), {}),
-    Request("release", ("nowhere",), {"key": "a"}),
-    Request("release", (7,), {}),
+    Request("add_constraint", ("CO2",), {"key": "a"}),
+    Request("add_constraint", (AtMost(3, {"nowhere": 1}, plays=2),), {}),
+    Request("end_constraint", ("nowhere",), {"key": "a"}),
+    Request("end_constraint", (7,), {}),
 ]
 
 
@@ -177,14 +179,14 @@ class View(NamedTuple):
     counts: tuple[int, int]
     words: Words
     versus: Rule | None
-    promises: list[Any]
+    constraints: list[Any]
 
     @classmethod
     def of(cls, study: Any) -> View:
         """Return the view of a study."""
         pending = [shown(play) for play in study.pending()]
         counts, words = (study.asked, study.clipped), study.words
-        rest = study.versus, study.promise_reports()
+        rest = study.versus, study.constraints()
         return cls(study.plays(), study.arms(), pending, counts, words, *rest)
 
     def same(self, other: View) -> bool:
@@ -253,11 +255,13 @@ class StudyMachine(RuleBasedStateMachine):
                 "ignore" if ignore and policy.partial else "refuse",
             ),
             "varying_set": varying_set and policy.changing,
-            "change": change if has_index(policy) else None,
         }
-        ignore, change = self.settings["reports"].missing == "ignore", self.settings["change"]
-        promises = kinds_of_promises(policy)
-        self.model = Model(USUAL, StudyTerms.of(policy, *range, clip, ignore, promises, change))
+        ignore, indexed = self.settings["reports"].missing == "ignore", has_index(policy)
+        if change is not None and indexed:
+            self.settings["constraints"] = [SwitchingCost(change)]
+        promises, cost = kinds_of_promises(policy), change if indexed else None
+        terms = StudyTerms.of(policy, *range, clip, ignore, promises, indexed, cost)
+        self.model = Model(USUAL, terms)
         self.requests: list[tuple[Request, Callable[[], Any], Any, bool]] = []
         made = self.studies.create(self.name, USUAL.actions(), policy, **self.settings)
         self.handles = [made, *(self.studies.open(self.name) for _ in "12")]
@@ -426,14 +430,15 @@ class StudyMachine(RuleBasedStateMachine):
         """Set the rule that plays are compared with."""
         self._same_verb("set_versus", (self.draw(st.sampled_from(RULES)),), self._key_and_time())
 
-    def promise(self) -> None:
-        """Make a promise; one of the name may have been made."""
-        self._same_verb("promise", (self.draw(st.sampled_from(PROMISES)),), self._key_and_time())
+    def add_constraint(self) -> None:
+        """Add a constraint; there may be one of its name."""
+        given = self.draw(st.sampled_from(CONSTRAINTS))
+        self._same_verb("add_constraint", (given,), self._key_and_time())
 
-    def release(self) -> None:
-        """End a promise, usually one that was made."""
-        names = [*self.model.promises, "contract"]
-        self._same_verb("release", (self._one_of(names),), self._key_and_time())
+    def end_constraint(self) -> None:
+        """End a constraint, usually one that was added."""
+        names = [*self.model.promises, "contract", "switching cost"]
+        self._same_verb("end_constraint", (self._one_of(names),), self._key_and_time())
 
     # ------------------------------------------------------------ external plans
 
@@ -616,7 +621,7 @@ def kinds_of_promises(policy: Policy) -> tuple[bool, ...]:
     for hard in (True, False):
         with suppress(InvalidInput):
             promise = AtMost(99, {"*": 1}, plays=9, hard=hard)
-            Learner(USUAL.actions(), policy, promises=[promise])
+            Learner(USUAL.actions(), policy, constraints=[promise])
             found.append(hard)
     return tuple(found)
 
@@ -625,7 +630,7 @@ def kinds_of_promises(policy: Policy) -> tuple[bool, ...]:
 def has_index(policy: Policy) -> bool:
     """Return whether a policy can weigh what a change of the plan costs."""
     with suppress(InvalidInput):
-        Learner(USUAL.actions(), policy, change=1.0)
+        Learner(USUAL.actions(), policy, constraints=[SwitchingCost(1.0)])
         return True
     return False
 
@@ -680,9 +685,11 @@ def check(view: View, model: Model, policy: Policy) -> None:
     assert view.counts == (len(plays), model.clipped), "the numbers of plays and of clipped losses"
     assert view.words == model.words, "words"
     assert view.versus == model.versus, "the rule of the study"
-    assert [one.name for one in view.promises] == [*model.promises], "promises(): in order"
-    for one in view.promises:
-        _close([one.used, one.external], [*model.used(one.name)], f"promises(): used of {one.name}")
+    names = [*([] if model.change is None else ["switching cost"]), *model.promises]
+    assert [one.name for one in view.constraints] == names, "constraints(): in order"
+    for one in view.constraints[len(names) - len(model.promises) :]:
+        used = f"constraints(): used of {one.name}"
+        _close([one.used, one.external], [*model.used(one.name)], used)
 
 
 def check_plans(table: Any, model: Model) -> None:

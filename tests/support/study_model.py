@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from multiplay import Words
 from multiplay.actions import Transport
-from multiplay.constraints import Promise
+from multiplay.constraints import Promise, SwitchingCost
 from multiplay.policies import Policy
 
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
@@ -80,6 +80,7 @@ class StudyTerms:
     absorbs: bool
     learns_from: str
     promises: tuple[bool, ...]  # which promises it can have: hard=True, hard=False
+    indexed: bool  # whether it can have a switching cost
     change: float | None  # what a changed unit costs
 
     @classmethod
@@ -91,11 +92,12 @@ class StudyTerms:
         clip: bool,
         ignore: bool,
         promises: tuple[bool, ...],
+        indexed: bool,
         change: float | None,
     ) -> StudyTerms:
         """Return the terms for a policy."""
         abilities = policy.changing, policy.partial, policy.absorbs, policy.learns_from
-        return cls(low, high, clip, ignore, *abilities, promises, change)
+        return cls(low, high, clip, ignore, *abilities, promises, indexed, change)
 
     def inside(self, loss: float, units: int = 1) -> tuple[float, int]:
         """Return a loss within its range, and whether it was clipped."""
@@ -291,6 +293,7 @@ class Model:
         self.words = Words(arm="lane")
         self.versus: Any = None
         self.promises: dict[str, Promised] = {}
+        self.change = terms.change
         self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
         self.rounds = self.external = self.clipped = 0
         self.written = False
@@ -343,12 +346,12 @@ class Model:
                 one.plays.append(id)
 
     def change_cost(self, plan: Mapping[str, int]) -> float:
-        """Return what a new plan costs beside the last one that was not cancelled."""
+        """Return what a new plan costs, compared with the last one that was not cancelled."""
         played = [play.plan for play in self.plays.values() if play.status != CANCELLED]
-        if not played or self.terms.change is None:
+        if not played or self.change is None:
             return 0.0
         changed = (abs(units - played[-1].get(name, 0)) for name, units in plan.items())
-        return self.terms.change * sum(changed)
+        return self.change * sum(changed)
 
     def used(self, name: str) -> tuple[float, float]:
         """Return what counts for a promise, and the part of external plans."""
@@ -358,23 +361,33 @@ class Model:
         external = sum(map(one.amount, one.external))
         return sum(map(one.amount, driven)) + external, external
 
-    def promise(self, promise: Promise, *, at: float, key: str | None = None) -> None:
-        """Make a promise."""
-        if self.known("promise", key, repr(promise)):
+    def add_constraint(
+        self, given: Promise | SwitchingCost, *, at: float, key: str | None = None
+    ) -> None:
+        """Add a promise or a switching cost."""
+        if self.known("add_constraint", key, repr(given)):
             return
-        if promise.name in self.promises or promise.hard not in self.terms.promises:
-            raise Refused
-        self.promises[promise.name] = Promised(promise)
-        self.note("promise", key, repr(promise), True)
+        if isinstance(given, SwitchingCost):
+            if self.change is not None or not self.terms.indexed:
+                raise Refused
+            self.change = given.cost
+        else:
+            if given.name in self.promises or given.hard not in self.terms.promises:
+                raise Refused
+            self.promises[given.name] = Promised(given)
+        self.note("add_constraint", key, repr(given), True)
 
-    def release(self, name: str, *, at: float, key: str | None = None) -> None:
-        """End a promise."""
-        if self.known("release", key, name):
+    def end_constraint(self, name: str, *, at: float, key: str | None = None) -> None:
+        """End a promise, or the switching cost."""
+        if self.known("end_constraint", key, name):
             return
-        if name not in self.promises:
+        if name == "switching cost" and self.change is not None:
+            self.change = None
+        elif name in self.promises:
+            del self.promises[name]
+        else:
             raise Refused
-        del self.promises[name]
-        self.note("release", key, name, True)
+        self.note("end_constraint", key, name, True)
 
     def tell(
         self,

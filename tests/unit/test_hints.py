@@ -42,10 +42,10 @@ PYTHON = re.compile(r"\w\(|(?<!\?)\b\w+=(?!=)\S|\b(True|False|None)\b")
 SHOWN = (
     "_support",
     "actions",
+    "constraints",
     "features",
     "learner",
     "policies",
-    "promises",
     "savings",
     "storage",
     "studies",
@@ -77,12 +77,10 @@ PYTHON_ONLY = {
         "Leave it out for False.",
         "Write nearest=True for the action that moves the fewest units.",
     },
+    "constraints/constraint.py": {"Use constraints=[{}]."},
     "features/schema.py": {
         'Write {"km": Number()}, for example.',
         "Write {}(), with parentheses.",
-    },
-    "learner/allowance.py": {
-        "Use InProportion(), or 'each day' and give the plan with ask(baseline=...).",
     },
     "learner/comparison.py": {
         "Use InProportion(), PriceList({...}), FixedPlan({...}), or a table with key, arm, units.",
@@ -95,7 +93,6 @@ PYTHON_ONLY = {
     "learner/plays.py": {"Use timedelta(days=30), for example, or a number of seconds."},
     "learner/promises.py": {
         "Use ahead=[set of tomorrow, ...].",
-        "Use promises=[AtMost(40_000, of={'*': 80}, plays=22, name='CO2')].",
     },
     "learner/reports.py": {"Collect the units of an arm: series.groupby(level=0).agg(list)."},
     "learner/round_set.py": {"Use exclude=['Lyon->north'], for example."},
@@ -267,7 +264,7 @@ def test_words_of_the_command_line_exist() -> None:
 def test_words_of_http_exist() -> None:
     paths = {(one.method, one.path.rpartition("/")[2]) for one in OPERATIONS}
     named = [
-        pair for words in WORDS.values() for pair in re.findall(r"([A-Z]+) …/(\w+)", words.http)
+        pair for words in WORDS.values() for pair in re.findall(r"([A-Z]+) …/([\w-]+)", words.http)
     ]
     assert len(named) > 5
     assert paths.issuperset(named)
@@ -327,9 +324,9 @@ def test_joined_texts_keep_the_parts() -> None:
 
 
 def test_names_of_users_are_not_templates() -> None:
-    hint = Hint("End {}, or see {}.", Verb("release", "'{0}'", "{0}"), "{x}")
-    assert hint == "End release('{0}'), or see {x}."
-    assert rendered(hint, Surface.PAGE) == "End “Release {0}”, or see {x}."
+    hint = Hint("End {}, or see {}.", Verb("end_constraint", "'{0}'", "{0}"), "{x}")
+    assert hint == "End end_constraint('{0}'), or see {x}."
+    assert rendered(hint, Surface.PAGE) == "End “End {0}”, or see {x}."
 
 
 def test_a_part_without_words_is_shown_in_python() -> None:
@@ -376,7 +373,7 @@ def replaced() -> object:
 
 def promised_twice() -> None:
     promise = mp.AtMost(40, of={"*": 1}, plays=22, name="CO2")
-    learner(promises=[promise]).promise(promise)
+    learner(constraints=[promise]).add_constraint(promise)
 
 
 CASES: dict[str, tuple[Callable[[], object], str, str]] = {
@@ -431,8 +428,8 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "promise": (
         promised_twice,
-        "Use another name, or end the other one first: multiplay study release STUDY 'CO2'.",
-        "Use another name, or end the other one first: “Release CO2”.",
+        "End the other one first: multiplay study end-constraint STUDY 'CO2'.",
+        "End the other one first: “End CO2”.",
     ),
     "feature": (
         lambda: learner(features=mp.Features(fuel=mp.Number())).ask(),

@@ -235,12 +235,18 @@ WORDS: dict[str, Wording] = {
         "“Save my own plan”",
         "POST …/learn",
     ),
-    "pending()": Wording("multiplay study pending", A_PENDING_PLAY, "GET …/pending"),
-    "promises()": Wording(
-        "multiplay study promises", "the promises on the page of the study", "GET …/promises"
+    "constraints()": Wording(
+        "multiplay study constraints",
+        "the constraints on the page of the study",
+        "GET …/constraints",
     ),
-    "release()": Wording(
-        "multiplay study release STUDY '{0}'", "“Release {0}”", 'POST …/release with "name": "{0}"'
+    "add_constraint()": Wording(
+        "multiplay study add-constraint", "“Add the promise”", "POST …/constraints"
+    ),
+    "end_constraint()": Wording(
+        "multiplay study end-constraint STUDY '{0}'",
+        "“End {0}”",
+        'POST …/end-constraint with "name": "{0}"',
     ),
     "compared": Wording(
         "--in-proportion, --versus FILE.csv, --prices FILE.csv or --policy NAME",
@@ -306,12 +312,19 @@ WORDS: dict[str, Wording] = {
     "varying_set=True": Wording(
         "varying_set = true in its settings", Instead("Check the spelling.")
     ),
-    "baseline=InProportion()": Wording(
-        'baseline = "in-proportion" in its settings', Instead("Create a study with a “Baseline”.")
+    "constraints=[Baseline('each day')]": Wording(
+        'a constraint with rule = "each-day"', ELSEWHERE, 'a "Baseline" with "rule": "each day"'
     ),
-    "baseline='each day'": Wording('baseline = "each-day" in its settings', ELSEWHERE),
+    "constraints=[AtMost(...)]": Wording(
+        "multiplay study add-constraint", ELSEWHERE, "POST …/constraints"
+    ),
+    "constraints=[Baseline(InProportion(), 0.03)]": Wording(
+        "[[constraints]] in its settings", ELSEWHERE, '"constraints": [...]'
+    ),
+    "constraints=[SwitchingCost(15)]": Wording(
+        "[[constraints]] in its settings", ELSEWHERE, '"constraints": [...]'
+    ),
     "baseline={...}": Wording("--baseline ARM=N", ELSEWHERE),
-    "promises=[...]": Wording("promises = [...] in its settings", ELSEWHERE),
     "hard=False": Wording(
         "soft at the end of the promise",
         Instead("Change the limit, or clear “Keep it, where that is possible”."),

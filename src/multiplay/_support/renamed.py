@@ -13,11 +13,16 @@ from typing import Any, NoReturn
 from multiplay._support.hints import Hint, Option, Verb
 from multiplay.errors import InvalidInput
 
+CONSTRAINTS = Verb("constraints")
 UNFORGET = Hint("Use {}.", Verb("unforget", "arm, since=0"))
 VERBS: dict[str, str] = {  # of Python only, but for keep
     "saved": "Use savings().",
     "describe": "Use set_arm_features(table).",
     "keep": UNFORGET,
+    "promise": Hint("Use {}.", Verb("add_constraint", "AtMost(...)")),
+    "release": Hint("Use {}.", Verb("end_constraint", "name")),
+    **dict.fromkeys(("promises", "promise_reports", "allowance"), Hint("Use {}.", CONSTRAINTS)),
+    "change": Hint("Use {}.", CONSTRAINTS),
 }
 STUDY_VERBS = VERBS | {
     "list": "Use names().",
@@ -26,6 +31,7 @@ STUDY_VERBS = VERBS | {
 }
 WORDS_NOW = Hint("Use {}.", Option("words", "Words(...)"))
 REPORTS_NOW = Hint("Use {}.", Option("reports", "Reports(...)"))
+BASELINE_NOW = Hint("Use {}.", Option("constraints", "[Baseline(InProportion(), 0.03)]"))
 LOSS_RANGE = Hint("Use {}.", Option("loss_range", "(0, 250)"))
 SETTINGS: dict[str, str] = {
     "losses": LOSS_RANGE,
@@ -34,6 +40,9 @@ SETTINGS: dict[str, str] = {
     **dict.fromkeys(("currency", "unit", "arm", "round"), WORDS_NOW),
     "arms": Hint("Use {}.", Option("arm_features", "...")),
     "changing": Hint("Use {}.", Option("varying_set", "True")),
+    "change": Hint("Use {}.", Option("constraints", "[SwitchingCost(15)]")),
+    "promises": Hint("Use {}.", Option("constraints", "[AtMost(...)]")),
+    **dict.fromkeys(("baseline", "allowance", "sure", "per"), BASELINE_NOW),
 }
 MEMORY = Hint(
     "Use {} to follow changes; a switching cost is a setting of the learner.",
@@ -41,11 +50,11 @@ MEMORY = Hint(
 )
 UNIT_MEANS = Hint("Use {}.", Option("unit_means", "'ordered'"))
 
+ADD = "Use multiplay study add-constraint."
 IN_SETTINGS = "Write it into a file, without the dashes: --settings STUDY.toml."
 SETTINGS_ONLY = (
     *("--seed", "--known", "--suppliers", "--customers", "--demanders", "--slack"),
-    *("--surplus", "--shortage", "--baseline", "--allowance", "--sure", "--per", "--change"),
-    "--promise",
+    *("--surplus", "--shortage"),
 )
 DAY = {"--features": "Use --feature-values."}
 COLUMNS = {f"--{name}": f"Use --{name}-column." for name in ("arm", "loss", "round")}
@@ -55,6 +64,7 @@ COLUMNS = {f"--{name}": f"Use --{name}-column." for name in ("arm", "loss", "rou
 # of a schema "NewStudy" and operations of "/v1/studies/{study}" of HTTP.
 RENAMED: dict[str, dict[str, str]] = {
     "multiplay": {
+        "Allowance": "Use BaselineReport.",
         "Saved": "Use Savings.",
         "Changing": "Use TimeVarying.",
         "Conservative": "Use Constrained(policy, [Baseline(rule, 0.03)]).",
@@ -74,12 +84,16 @@ RENAMED: dict[str, dict[str, str]] = {
         "keep": UNFORGET,
         "learn": "Use multiplay study learn-table.",
         **dict.fromkeys(("words", "describe"), "Use multiplay study set."),
+        "promise": ADD,
+        "release": "Use multiplay study end-constraint.",
+        **dict.fromkeys(("promises", "allowance"), "Use multiplay study constraints."),
     },
     "multiplay study create": {
         **{f"--{name}": hint for name, hint in SETTINGS.items() if name != "changing"},
         "--arms": "Use --columns for a model, or --arm-features; write names before the numbers.",
         **dict.fromkeys(SETTINGS_ONLY, IN_SETTINGS),
         "--changing": "Write varying_set = true into a file: --settings STUDY.toml.",
+        "--promise": ADD,
     },
     "multiplay study ask": DAY,
     "multiplay study best": DAY,

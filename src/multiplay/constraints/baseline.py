@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support import hints
 from multiplay._support.checks import check_instance, is_number, shortened
+from multiplay._support.hints import Hint, Option
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.actions.limits import Limited
@@ -97,7 +99,11 @@ class Baseline(Constraint):
     def __post_init__(self) -> None:
         rule = self.rule
         if not isinstance(rule, Rule) and not (isinstance(rule, str) and rule == EACH_DAY):
-            hint = "Use InProportion(), or 'each day' and give the plan with ask(baseline=...)."
+            given = Option("baseline", "{...}", "ask({})")
+            rules = hints.Term("InProportion()", "Rule")
+            hint = Hint(
+                "Use {}, or 'each day', and give the plan of the day with {}.", rules, given
+            )
             got = shortened(repr(rule))
             raise InvalidInput("rule", "a rule that a journal can keep", got, hint)
         check_allowance(self.allowance, self.sure, self.per)
@@ -108,6 +114,20 @@ class Baseline(Constraint):
     def name(self) -> str:
         """Its name: there is one for all plans."""
         return "baseline"
+
+    @property
+    def text(self) -> str:
+        """The settings in a few words.
+
+        Examples
+        --------
+        >>> from multiplay import InProportion
+        >>> Baseline(InProportion(), 0.025, per="week").text
+        '2.5 % more than a split in proportion, each week'
+        """
+        named = self.rule.text if isinstance(self.rule, Rule) else "the plan of each day"
+        share = f"{100 * self.allowance:.3g} % more than {named}"
+        return share if self.per is None else f"{share}, each {self.per}"
 
 
 class Together(NamedTuple):

@@ -47,7 +47,9 @@ def checked_constraint(given: Any, taken: Container[str]) -> Constraint:
     check_instance("constraints", given, Constraint, EXAMPLE)
     assert isinstance(given, Constraint)
     if given.name in taken:
-        end = Verb("release", repr(given.name), given.name)
-        hint = Hint("Use another name, or end the other one first: {}.", end)
-        raise InvalidInput("constraints", "constraints of different names", repr(given.name), hint)
+        hint = Hint(
+            "End the other one first: {}.", Verb("end_constraint", repr(given.name), given.name)
+        )
+        expected = f"one constraint of the name {given.name!r}"
+        raise InvalidInput("constraints", expected, "another one", hint)
     return given

@@ -25,7 +25,7 @@ from multiplay.types import FloatArray
 
 OTHERS = "*"  # the pattern of all other arms
 STORED = ("limit", "until", "plays", "name", "hard")  # in a record, before the amounts
-SOFT_HINT = Hint("Write {} to overshoot as little as possible.", Option("hard", "False"))
+SOFT_HINT = Hint("Use {} to overshoot as little as possible.", Option("hard", "False"))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Promise(Constraint):
 
 @dataclass(frozen=True)
 class AtMost(Promise):
-    r"""The plays until a date use at most so much in all.
+    r"""The plays until a date use at most so much in total.
 
     .. math::
 
@@ -150,7 +150,7 @@ class AtMost(Promise):
 
 @dataclass(frozen=True)
 class AtLeast(Promise):
-    r"""The plays until a date have at least so much in all.
+    r"""The plays until a date have at least so much in total.
 
     .. math::
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -162,11 +162,3 @@ class Changes(NamedTuple):
         values = actions.sign * values_of(actions, both, theta) + self.of(both)
         better: IntArray = both[rows, values.argmin(axis=1)]
         return better
-
-
-def checked_change(change: Any) -> float:
-    """Return a switching cost as a float; raise ``InvalidInput`` for anything else."""
-    if not is_number(change) or not 0 <= change < np.inf:
-        hint = "Use the cost of one unit that differs from the last plan."
-        raise InvalidInput("change", "a number of 0 or more", repr(change), hint)
-    return float(change)

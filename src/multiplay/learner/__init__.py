@@ -1,14 +1,15 @@
 """Live learner: ask for a plan, tell its losses, ask again."""
 
 from multiplay._support.words import Words
-from multiplay.learner.allowance import Allowance
+from multiplay.learner.allowance import BaselineReport
 from multiplay.learner.logged_data import TableCheck, TableProblem
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why
 from multiplay.learner.promises import PromiseReport
 from multiplay.learner.reports import Reports
+from multiplay.learner.switching import SwitchingReport
 
 __all__ = [
-    "Allowance",
+    "BaselineReport",
     "Estimate",
     "PendingPlay",
     "Plan",
@@ -16,6 +17,7 @@ __all__ = [
     "Receipt",
     "Remaining",
     "Reports",
+    "SwitchingReport",
     "TableCheck",
     "TableProblem",
     "Why",

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from multiplay._support.builder import Builder
 from multiplay._support.checks import shortened
 from multiplay._support.hints import LEARNER, Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
@@ -15,11 +16,11 @@ from multiplay.actions import Rule
 from multiplay.constraints.baseline import (
     WEEK,
     Allowed,
+    Baseline,
     Margin,
     Together,
     baseline_plan,
     beliefs_of,
-    check_allowance,
     z_of,
 )
 from multiplay.errors import InvalidInput
@@ -29,17 +30,16 @@ from multiplay.policies import Play
 from multiplay.policies.wrapped import check_arm_means, check_limits
 from multiplay.types import Arrays, FloatArray, IntArray
 
-EACH_DAY = "each day"
-SHARE, SURE = 0.03, 0.99  # by default
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
 PHI = "baseline_phi"  # the sums of the features of both plans, there too
+MEMO = FOUND, WANTED, ETA, PERIOD, PHI
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
-BY_RULE, BY_DAY = Option("baseline", "InProportion()"), Option("baseline", "'each day'")
+BY_DAY = Option("constraints", "[Baseline('each day')]")
 PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
 
 
-class Allowance(NamedTuple):
-    r"""How much of an allowance is left, by what is believed of the means now.
+class BaselineReport(NamedTuple):
+    r"""How much of the allowance of a baseline is left, by what is believed of the means now.
 
     With units A of all plays, B of the baseline, means m and variances v:
 
@@ -54,6 +54,10 @@ class Allowance(NamedTuple):
 
     Attributes
     ----------
+    name : str
+        Its name, "baseline".
+    constraint : Baseline
+        Its settings.
     spent : float
         What the plays are expected to cost more than those of the baseline; negative if they cost
         less.
@@ -68,87 +72,40 @@ class Allowance(NamedTuple):
 
     Examples
     --------
-    >>> from multiplay import Budget, InProportion, Learner
-    >>> plans = Budget(20, [20, 20], names=["air", "sea"])
-    >>> learner = Learner(plans, loss_range=(0, 100), baseline=InProportion(), allowance=0.1)
+    >>> from multiplay import Baseline, Budget, InProportion, Learner
+    >>> plans, limit = Budget(20, [20, 20], names=["air", "sea"]), Baseline(InProportion(), 0.1)
+    >>> learner = Learner(plans, loss_range=(0, 100), constraints=[limit])
     >>> for day in range(9):
     ...     play = learner.ask()
     ...     costs = {"air": [80.0] * play.plan["air"], "sea": [20.0] * play.plan["sea"]}
     ...     told = learner.tell(play, costs)
     >>> play.baseline, play.plan["sea"] > 10, play.explores > 0
     ({'air': 10, 'sea': 10}, True, True)
-    >>> used = learner.allowance()
-    >>> used.days, used.spent < 0 < used.sure_of < used.left
-    (9, True)
+    >>> (used,) = learner.constraints()
+    >>> used.name, used.days, used.spent < 0 < used.sure_of < used.left
+    ('baseline', 9, True)
     """
 
+    name: str
+    constraint: Baseline
     spent: Annotated[float, "What plays are expected to cost more than the baseline."]
     left: Annotated[float, "What they may cost more from now on."]
-    sure_of: Annotated[float, "The part of it that is certain."]
+    sure_of: Annotated[float, "The part of it that is left with the probability `sure`."]
     days: Annotated[int, "The number of plays."]
     restricted: Annotated[int, "The number of plays that the allowance changed."]
 
 
-class AllowanceSettings(NamedTuple):
-    """Settings of an allowance: the rule or "each day", the share, the probability, the period."""
+def settings_record(baseline: Baseline) -> tuple[dict[str, Any], Arrays]:
+    """Return a baseline as plain data and arrays, as in all versions of journals and files."""
+    plain, arrays = pack(baseline.rule, "rule")
+    header = {"baseline": plain, "allowance": baseline.allowance, "sure": baseline.sure}
+    return header | ({} if baseline.per is None else {"per": baseline.per}), arrays
 
-    baseline: Rule | str
-    allowance: float
-    sure: float
-    per: str | None
 
-    @classmethod
-    def given(cls, baseline: Any, allowance: Any, sure: Any, per: Any) -> AllowanceSettings | None:
-        """Return the settings of a learner, after checking them; None without a baseline."""
-        if baseline is None:
-            changed = {
-                "per": per is not None,
-                "allowance": allowance is not None,
-                "sure": sure != SURE,
-            }
-            argument = next((name for name, given in changed.items() if given), None)
-            if argument is not None:
-                expected = f"a rule, because {argument} is given"
-                hint: str = Hint("Use {}, for example.", BY_RULE)
-                raise InvalidInput("baseline", expected, "no baseline", hint)
-            return None
-        if not isinstance(baseline, Rule) and not (
-            isinstance(baseline, str) and baseline == EACH_DAY
-        ):
-            hint = "Use InProportion(), or 'each day' and give the plan with ask(baseline=...)."
-            got = shortened(repr(baseline))
-            raise InvalidInput("baseline", "a rule that a journal can keep", got, hint)
-        share = SHARE if allowance is None else allowance
-        check_allowance(share, sure, per)
-        pack(baseline, "baseline")
-        return cls(baseline, float(share), float(sure), per)
-
-    @property
-    def text(self) -> str:
-        """The settings in a few words.
-
-        Examples
-        --------
-        >>> from multiplay import InProportion
-        >>> AllowanceSettings(InProportion(), 0.025, 0.99, "week").text
-        '2.5 % more than a split in proportion, each week'
-        """
-        rule = self.baseline
-        named = rule.text if isinstance(rule, Rule) else "the plan of each day"
-        share = f"{100 * self.allowance:.3g} % more than {named}"
-        return share if self.per is None else f"{share}, each {self.per}"
-
-    def record(self) -> tuple[dict[str, Any], Arrays]:
-        """Return the settings as plain data and arrays."""
-        plain, arrays = pack(self.baseline, "baseline")
-        header = {"baseline": plain, "allowance": self.allowance, "sure": self.sure}
-        return header | ({} if self.per is None else {"per": self.per}), arrays
-
-    @classmethod
-    def of(cls, header: dict[str, Any], arrays: Arrays, builder: Any) -> AllowanceSettings:
-        """Return the settings of a record."""
-        rest = header["allowance"], header["sure"], header.get("per")
-        return cls(unpack(header["baseline"], arrays, builder), *rest)
+def settings_of(header: dict[str, Any], arrays: Arrays, builder: Builder) -> Baseline:
+    """Return the baseline of ``settings_record``."""
+    rule = unpack(header["baseline"], arrays, builder)
+    return Baseline(rule, header["allowance"], sure=header["sure"], per=header.get("per"))
 
 
 class AllowanceCurve(NamedTuple):
@@ -177,7 +134,7 @@ class AllowanceState:
 
     Attributes
     ----------
-    settings : AllowanceSettings
+    settings : Baseline
         The rule, the share, the probability and the period.
     units : array of shape (2, arms)
         Units of the plays, and of the baseline, of the present period.
@@ -191,7 +148,7 @@ class AllowanceState:
         The number of plays, and of those that the allowance changed, of all periods.
     """
 
-    def __init__(self, settings: AllowanceSettings, arms: int) -> None:
+    def __init__(self, settings: Baseline, arms: int) -> None:
         self.settings = settings
         self.units, self.known = np.zeros((2, arms), dtype=np.int64), np.zeros(2)
         self.phi = np.zeros((2, 0))
@@ -200,7 +157,7 @@ class AllowanceState:
     @property
     def has_rule(self) -> bool:
         """Whether a rule gives the baseline, and not the argument of ``ask``."""
-        return isinstance(self.settings.baseline, Rule)
+        return isinstance(self.settings.rule, Rule)
 
     def check(self, state: PolicyState) -> None:
         """Raise ``InvalidInput`` unless an allowance fits the parts of a learner."""
@@ -213,18 +170,18 @@ class AllowanceState:
         if low < 0:
             expected, got = "0 or more, because an allowance is a share", f"a range from {low:g}"
             raise InvalidInput("loss_range", expected, got, "Leave out the baseline.")
-        if isinstance(self.settings.baseline, Rule):
-            baseline_plan(self.settings.baseline, state.usual.actions)
+        if isinstance(self.settings.rule, Rule):
+            baseline_plan(self.settings.rule, state.usual.actions)
 
     # ------------------------------------------------------------ plans
 
     def baseline(self, round_set: RoundSet, given: Any) -> IntArray:
         """Return the baseline's plan of a round; ``given`` is the argument of ``ask``."""
-        rule = self.settings.baseline
+        rule = self.settings.rule
         if isinstance(rule, Rule):
             if given is not None:
                 hint = Hint("Leave it out, or create the {} with {}.", LEARNER, BY_DAY)
-                expected = f"no plan, because the learner has a rule: {rule.text}"
+                expected = f"no plan, because the baseline is a rule: {rule.text}"
                 raise InvalidInput("baseline", expected, shortened(repr(given)), hint)
             return baseline_plan(rule, round_set.actions)
         if given is None:
@@ -328,13 +285,14 @@ class AllowanceState:
         more = arms - self.units.shape[1]
         return np.pad(self.units, ((0, 0), (0, more))) if more else self.units
 
-    def report(self, state: PolicyState) -> Allowance:
+    def report(self, state: PolicyState) -> BaselineReport:
         """Return how much is left."""
         sign, share = state.actions.sign, self.settings.allowance
         spent = sign * self._cost(state, 1.0, -1.0)[0]
         left = share * self._cost(state, 0.0, 1.0)[0] - spent
         doubt = z_of(self.settings.sure) * self._cost(state, -1.0, 1.0 + sign * share)[1]
-        return Allowance(spent, left, left - doubt, self.days, self.restricted)
+        numbers = spent, left, left - doubt, self.days, self.restricted
+        return BaselineReport(self.settings.name, self.settings, *numbers)
 
     def _cost(self, state: PolicyState, by_play: float, by_base: float) -> tuple[float, float]:
         """Return mean and deviation of the cost of the plays and the baselines, so many times."""
@@ -379,7 +337,7 @@ class AllowanceState:
 
     def record(self) -> tuple[dict[str, Any], Arrays]:
         """Return settings and state as plain data and arrays."""
-        header, arrays = self.settings.record()
+        header, arrays = settings_record(self.settings)
         counts = {"period": self.period, "days": self.days, "restricted": self.restricted}
         own = {"units": self.units, "known": self.known}
         if self.phi.size:
@@ -389,7 +347,7 @@ class AllowanceState:
     @classmethod
     def restored(cls, header: dict[str, Any], arrays: Arrays, builder: Any) -> AllowanceState:
         """Return the state of a record."""
-        settings = AllowanceSettings.of(header, without_prefix("baseline/", arrays), builder)
+        settings = settings_of(header, without_prefix("baseline/", arrays), builder)
         units = arrays["units"].astype(np.int64)
         state = cls(settings, units.shape[1])
         state.units, state.known = units, arrays["known"].astype(float)
@@ -397,10 +355,6 @@ class AllowanceState:
         state.period, state.days = header["period"], header["days"]
         state.restricted = header["restricted"]
         return state
-
-    def fresh(self) -> AllowanceState:
-        """Return the state before the first play."""
-        return AllowanceState(self.settings, 0)
 
 
 def beliefs(state: PolicyState, per: str | None) -> tuple[FloatArray, FloatArray]:

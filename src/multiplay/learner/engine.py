@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,13 +30,14 @@ from multiplay._support.words import USUAL_WORDS, Words, given_words
 from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog, Restart
 from multiplay.constraints import terms
-from multiplay.constraints.promise import Promise
+from multiplay.constraints.constraint import Constraint, checked_constraints
 from multiplay.constraints.terms import Switching, planned, seen_first
 from multiplay.errors import Conflict, InvalidInput, NotFound
 from multiplay.features import Features
 from multiplay.features.table import Scales, Values
-from multiplay.learner.allowance import BY_DAY, FOUND, AllowanceSettings, AllowanceState
+from multiplay.learner.allowance import BY_DAY, FOUND
 from multiplay.learner.beliefs import Beliefs
+from multiplay.learner.constraints import Before, ConstraintReport, LearnerConstraints
 from multiplay.learner.features import DECLARED_HERE, FeatureState, new_table
 from multiplay.learner.logged_data import KnownArms, LoggedData, ReadTable, read_table, reports
 from multiplay.learner.plays import (
@@ -49,11 +50,10 @@ from multiplay.learner.plays import (
     timestamp,
 )
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import PromiseBook, PromiseReport, draws_costs, used_units
+from multiplay.learner.promises import draws_costs, used_units
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import REFUSED, ParsedLosses, Report, Reports, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
-from multiplay.learner.switching import SwitchingState
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
 from multiplay.policies.base import check_fits
 from multiplay.policies.pooledcts import DEFAULT
@@ -138,21 +138,15 @@ class Engine:
         The seed of all random numbers, if it is known.
     words : Words
         The words in which plans and costs are shown.
-    allowance : AllowanceState or None
-        What the plays may cost more than a baseline, if that is limited.
-    promises : PromiseBook
-        What the plays may use in all, or have to.
-    switching : SwitchingState or None
-        The cost of units that differ from the last plan, if there is one.
+    constraints : LearnerConstraints
+        What the plans must keep or pay.
     """
 
     def __init__(
         self,
         state: PolicyState,
         missing: str = "refuse",
-        allowance: AllowanceState | None = None,
-        promises: PromiseBook | None = None,
-        switching: SwitchingState | None = None,
+        constraints: LearnerConstraints | None = None,
     ) -> None:
         self.state, self.beliefs, self.missing = state, Beliefs(state), missing
         self.horizon = own_horizon(state.policy)
@@ -160,9 +154,7 @@ class Engine:
         self.pending: dict[int, PendingState] = {}
         self.asked = self.clipped = 0
         self.words = self.default_words
-        self.allowance = allowance
-        self.promises = PromiseBook() if promises is None else promises
-        self.switching = switching
+        self.constraints = LearnerConstraints() if constraints is None else constraints
 
     @classmethod
     def create(
@@ -176,9 +168,7 @@ class Engine:
         varying_set: bool = False,
         features: Features | None = None,
         arm_features: Any = None,
-        allowance: AllowanceSettings | None = None,
-        promises: Sequence[Promise] = (),
-        change: Any = None,
+        constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
@@ -201,15 +191,10 @@ class Engine:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
         ranges = Ranges.chosen(loss_range, reports.outside, actions)
         state = PolicyState(actions, policy, ranges, rng, table=table)
-        switching = SwitchingState.given(change)
-        if switching is not None:
-            switching.check(state)
-        for promise in promises:
-            PromiseBook().check(state, promise, strict=not varying_set)
-        limit = None if allowance is None else AllowanceState(allowance, actions.d)
-        if limit is not None:
-            limit.check(state)
-        made = cls(state, missing, limit, PromiseBook(promises), switching)
+        given = checked_constraints(constraints)
+        for one in given:
+            LearnerConstraints().check(state, one, strict=not varying_set)
+        made = cls(state, missing, LearnerConstraints(given, actions.d))
         check_instance("words", words, Words, "Words(currency='EUR')")
         usual = USUAL_WORDS._asdict()
         made.set_words(**{k: word for k, word in words._asdict().items() if word != usual[k]})
@@ -223,8 +208,8 @@ class Engine:
         text += f", {pending} pending" if pending else ""
         text += f", {state.ranges}" if not state.ranges.plain else ""
         text += f", {self.clipped} clipped" if self.clipped else ""
-        if self.switching is not None:
-            text += f", a changed unit costs {self.switching.change:g}"
+        if self.constraints.switching is not None:
+            text += f", a changed unit costs {self.constraints.switching.settings.cost:g}"
         return text + (", for this set only" if not state.policy.changing else "")
 
     # ------------------------------------------------------------ words
@@ -322,8 +307,9 @@ class Engine:
 
     def baseline(self, round_set: RoundSet, given: Any) -> IntArray | None:
         """Return the baseline's plan of a round, for the argument of ``ask``; None without one."""
-        if self.allowance is not None:
-            return self.allowance.baseline(round_set, given)
+        limit = self.constraints.allowance
+        if limit is not None:
+            return limit.baseline(round_set, given)
         if given is not None:
             hint = Hint("Create the {} with {}, or leave it out.", LEARNER, BY_DAY)
             raise InvalidInput("baseline", "no plan without an allowance", "a plan", hint)
@@ -332,14 +318,14 @@ class Engine:
     @property
     def has_rule(self) -> bool:
         """Whether the plans of the baseline, if there are any, are those of a rule."""
-        return self.allowance is None or self.allowance.has_rule
+        return self.constraints.allowance is None or self.constraints.allowance.has_rule
 
     def baseline_again(self, round_set: RoundSet, memo: Arrays) -> IntArray | None:
         """Return the baseline's plan of a play of the past: by the rule, or as it was given."""
-        if self.allowance is None:
+        limit = self.constraints.allowance
+        if limit is None:
             return None
-        given = None if self.allowance.has_rule else memo[FOUND][0]
-        return self.allowance.baseline(round_set, given)
+        return limit.baseline(round_set, None if limit.has_rule else memo[FOUND][0])
 
     def ask(
         self,
@@ -431,7 +417,7 @@ class Engine:
         else:
             if not ignore:
                 report.check_gaps(names)
-            used = used_units(report) if self.promises.kept else None
+            used = used_units(report) if self.constraints.promises.kept else None
             outcome = self._close(id, report, when, used)
         seen = play.units if report.whole else int(report.seen.sum())
         numbers = seen, play.units - seen, report.clipped
@@ -445,10 +431,7 @@ class Engine:
 
     def cancel(self, id: int) -> None:
         """Discard a play."""
-        play = self.pending.pop(id)
-        if self.allowance is not None and FOUND in play.memo:
-            self.allowance.remove(self.state, play.round_set, play.play)
-        self.promises.remove(self.state, play.round_set, play.play)
+        self.constraints.cancel(self.state, self.pending.pop(id))
 
     def late(self, latest: float) -> dict[int, bool]:
         """Return the plays asked before this time; True to close, False to cancel."""
@@ -462,24 +445,29 @@ class Engine:
         if self.horizon is not None and before <= self.horizon < self.state.told:
             warn_if_over(self.state.policy, self.horizon + 1)
 
-    # ------------------------------------------------------------ promises
+    # ------------------------------------------------------------ constraints
 
-    def promise(self, promise: Any, past: Iterable[ActionSet] = ()) -> Promise:
-        """Make a promise for the plays from now on; ``past`` as in ``PromiseBook``."""
-        found = self.promises.check(self.state, promise, strict=False)
-        self.promises.add_promise(found, past)
-        return found
+    def add_constraint(self, constraint: Any, before: Before) -> Constraint:
+        """Add a constraint for the plays from now on."""
+        made = self.constraints.check(self.state, constraint)
+        names = self.state.arms.names
+        self.constraints.add(made, names, before, self.pending, self.asked)
+        return made
 
-    def promise_reports(self) -> list[PromiseReport]:
-        """Return how every promise stands."""
-        return self.promises.report(self.state, self.beliefs)
+    def end_constraint(self, name: Any) -> None:
+        """End a constraint by its name."""
+        self.constraints.end(name, self.pending)
+
+    def constraint_reports(self) -> list[ConstraintReport]:
+        """Return what became of each constraint so far."""
+        return self.constraints.reports(self.state, self.beliefs)
 
     def warn_if_promised(self, play: PendingState) -> None:
         """Warn once, in the first play after those that a promise was made for."""
-        for promise in self.promises.over(play.play):
+        for promise in self.constraints.promises.over(play.play):
             warnings.warn(
                 f"{promise.name!r} was promised for {promise.plays} plays, and this is one more: "
-                "no further plays are expected now. Release it, and promise it for more plays.",
+                "no further plays are expected now. End it, and add it again for more plays.",
                 UserWarning,
                 stacklevel=CALLER - 1,
             )
@@ -509,10 +497,11 @@ class Engine:
         """Learn from an external plan and its parsed losses."""
         names = round_set.actions.names
         report = round_set.whole_report(action, parsed, ignore)
-        if self.promises.kept:
-            self.promises.amounts(names)
+        promises = self.constraints.promises
+        if promises.kept:
+            promises.amounts(names)
         self.state.absorb(round_set, report, when)
-        self.promises.learn(self.state, round_set, action, when)
+        promises.learn(self.state, round_set, action, when)
         self.keep_features(round_set)
         self.clipped += report.clipped
         return receipt_of(None, report)
@@ -676,17 +665,13 @@ class Engine:
     ) -> tuple[Play, bool, float | None]:
         """Return the play of the policy under all constraints; as ``PolicyState.choose``."""
         state, actions = self.state, round_set.actions
-        promised = self.promises.of_play(state, self.beliefs, round_set, ahead, when)
-        if (
-            promised is not None
-            and self.switching is None
-            and not draws_costs(state, promised.kept)
-        ):
+        limit, switching = self.constraints.allowance, self.constraints.switching
+        promised = self.constraints.promises.of_play(state, self.beliefs, round_set, ahead, when)
+        if promised is not None and switching is None and not draws_costs(state, promised.kept):
             return *promised.priced(state, round_set, label, until), None
         rng = Streams(state.rng.state.copy())
         play, truncated, gap = state.choose(round_set, label, until)
-        limit = self.allowance
-        if promised is None and self.switching is None and (limit is None or baseline is None):
+        if promised is None and switching is None and (limit is None or baseline is None):
             return play, truncated, gap
         limits, memos = list[terms.Term](), list[Callable[[IntArray], Arrays]]()
         if promised is not None:
@@ -697,8 +682,8 @@ class Engine:
             allowed = limit.term(state, round_set, baseline, when)
             limits.append(allowed)
             memos.append(lambda plan: limit.memo(allowed, plan, when))
-        if self.switching is not None:
-            last = self.switching.before(state, round_set, self.pending.values())
+        if switching is not None:
+            last = switching.before(state, round_set, self.pending.values())
             limits.append(Switching(last.changes))
             memos.append(lambda plan: last.memo(plan, self.asked + 1))
 
@@ -706,9 +691,9 @@ class Engine:
             arrays = state.arms.cut(state.arms.places(actions.names))
             index = state.policy.index(actions, arrays, rng)
             assert index is not None  # see has_index
-            if promised is None and self.switching is None:
+            if promised is None and switching is None:
                 return index
-            early = None if self.switching is None else must_see(state.policy, actions, arrays)
+            early = None if switching is None else must_see(state.policy, actions, arrays)
             return seen_first(actions, index, play.action, early)
 
         with deadline.before(until) as timed:
@@ -728,11 +713,8 @@ class Engine:
         if round_set.features is not None and self.state.features is not None:
             self.state.features.keep(round_set.features, round_set.base.actions)
         self.pending[id] = play.without_cache()
-        if self.allowance is not None:
-            self.allowance.add(self.state, round_set, play.play)
-        if self.promises:
-            when = time_of(play.key, play.asked)
-            self.promises.add(self.state, round_set, play.play, when, ahead)
+        when = time_of(play.key, play.asked)
+        self.constraints.keep(self.state, play, round_set, when, ahead)
         self.asked += 1
 
     def _close(
@@ -741,11 +723,8 @@ class Engine:
         """Learn from a play and remove it from the pending ones; ``used`` as the report says."""
         play = self.pending[id]
         feedback = self.state.learn(play, report, when)
-        if self.switching is not None:
-            self.switching.close(self.state, play)
+        self.constraints.close(self.state, play, used)
         del self.pending[id]
-        if used is not None:
-            self.promises.told(self.state, play.round_set, play.play, used)
         self.clipped += report.clipped
         seen = play.units if feedback.complete else int(feedback.seen.sum())
         return PlayOutcome(seen, play.round_set.realised(feedback), report.clipped)

@@ -27,6 +27,7 @@ from multiplay._support.formatting import (
 )
 from multiplay._support.html import Panel
 from multiplay._support.words import Words, money_text
+from multiplay.constraints import Baseline, Constraint, Promise, SwitchingCost
 from multiplay.learner.engine import Engine
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.queries import arms_frame
@@ -63,8 +64,8 @@ class Facts:
         is not known.
     clipped : int
         How many numbers were clipped to their range.
-    change : float or None
-        What a unit that differs from the last plan costs, if it costs something.
+    constrained_by : tuple of Constraint
+        What the plans must keep or pay.
     """
 
     policy: str
@@ -77,7 +78,7 @@ class Facts:
     told: int | None
     open_plays: int
     clipped: int
-    change: float | None = field(default=None, kw_only=True)
+    constrained_by: tuple[Constraint, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def of(cls, engine: Engine) -> Facts:
@@ -94,18 +95,18 @@ class Facts:
             told=state.told,
             open_plays=len(engine.pending),
             clipped=engine.clipped,
-            change=None if engine.switching is None else engine.switching.change,
+            constrained_by=tuple(engine.constraints),
         )
 
     def as_text(self) -> dict[str, str]:
         """Return the facts by name, as text."""
-        changes = {} if self.change is None else {"changes": change_text(self.change, self.words)}
+        limits = [constraint_text(one, self.words) for one in self.constrained_by]
         return {
             "policy": self.summary,
             "settings": self.policy,
             "set": f"{self.set_type}, {self.words.arms(self.arm_count)}",
             "range": f"{self.loss_range} {self.words.currency}".rstrip(),
-            **changes,
+            **({"constraints": "; ".join(limits)} if limits else {}),
             "plans": self.counts(),
         }
 
@@ -124,15 +125,22 @@ class Facts:
         return ", ".join(f"{count} {word}" for word, count in found.items())
 
 
-def change_text(change: float, words: Words) -> str:
-    """Return what a change of the plan costs.
+def constraint_text(one: Constraint, words: Words) -> str:
+    """Return a constraint in a few words.
 
     Examples
     --------
-    >>> change_text(15.0, Words("EUR", "truck"))
-    '15 EUR for each truck that differs from the last plan'
+    >>> constraint_text(SwitchingCost(15.0), Words("EUR", "truck"))
+    'switching cost: 15 EUR for each truck that differs from the last plan'
     """
-    return f"{words.money(change)} for each {words.unit} that differs from the last plan"
+    if isinstance(one, SwitchingCost):
+        text = f"{words.money(one.cost)} for each {words.unit} that differs from the last plan"
+    elif isinstance(one, Promise):
+        until = "" if one.until is None else f" until {one.until}"
+        text = f"{one.kind} {money_text(one.limit)}{until}"
+    else:
+        text = one.text if isinstance(one, Baseline) else repr(one)
+    return f"{one.name}: {text}"
 
 
 class PendingRow(NamedTuple):

@@ -800,6 +800,10 @@ class PendingState(NamedTuple):
         """The data that the policy needs to learn from the play."""
         return self.play.memo
 
+    def with_memo(self, memo: Arrays) -> PendingState:
+        """Return the play with another memo."""
+        return self._replace(play=Play(self.play.action, memo, self.play.cache))
+
     def without_cache(self) -> PendingState:
         """Return the play without its warm start, which is in the state."""
         if not self.play.cache:

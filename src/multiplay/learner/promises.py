@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multiplay._support import deadline
 from multiplay._support.checks import check_instance, is_list, shortened
-from multiplay._support.hints import LEARNER, Hint, Option, Verb
+from multiplay._support.hints import LEARNER, Hint, Option
 from multiplay._support.patterns import matches
 from multiplay._support.serialization import pack, set_digest
 from multiplay._support.suggestions import suggestion
@@ -26,7 +26,7 @@ from multiplay.constraints.promise import Promise, promise_of
 from multiplay.constraints.promised import MOST_PAST, Promised, Promises, RemainingPeriod
 from multiplay.constraints.reserve import PROBABLE, LikelyReserve, ThriftyPlans, used_by
 from multiplay.constraints.terms import FAR
-from multiplay.errors import InvalidInput, NotFound
+from multiplay.errors import InvalidInput
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.reports import Report
@@ -49,8 +49,8 @@ class PromiseReport(NamedTuple):
     ----------
     name : str
         Its name.
-    limit : float
-        Its limit.
+    constraint : Promise
+        Its settings.
     used : float
         What the plays have used so far: those that are pending as planned, those that were told by
         the units of their reports.
@@ -66,14 +66,6 @@ class PromiseReport(NamedTuple):
         cannot be kept, and this is the least overshoot.
     left_plays : int
         The number of plays that are left.
-    kind : str
-        "at most" or "at least".
-    until : str or None
-        The date until which it counts.
-    plays : int
-        The number of plays until then.
-    hard : bool
-        Whether plans keep it beyond its price.
     external : float
         The part of ``used`` that external plans (``learn``) have used.
 
@@ -82,14 +74,14 @@ class PromiseReport(NamedTuple):
     >>> from multiplay import AtMost, Budget, Learner
     >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
     >>> plans = Budget(2, [2, 2], names=["air", "sea"])
-    >>> learner = Learner(plans, loss_range=(0, 9), promises=[co2])
-    >>> (report,) = learner.promise_reports()
-    >>> report.kind, report.limit, report.used, report.left_plays
+    >>> learner = Learner(plans, loss_range=(0, 9), constraints=[co2])
+    >>> (report,) = learner.constraints()
+    >>> report.constraint.kind, report.constraint.limit, report.used, report.left_plays
     ('at most', 100, 0.0, 5)
     """
 
     name: str
-    limit: float
+    constraint: Promise
     used: Annotated[float, "What the plays have used so far, pending ones as planned."]
     expected_end: float
     low: float
@@ -97,10 +89,6 @@ class PromiseReport(NamedTuple):
     price: Annotated[float, "What a unit of it is worth; negative for `at least`."]
     holds: Annotated[str, "`sure`, `likely`, `no longer sure`, or `no: at best` and the amount."]
     left_plays: int
-    kind: Annotated[str, Literal["at most", "at least"]]
-    until: str | None
-    plays: int
-    hard: bool
     external: Annotated[float, "The part of `used` that external plans have used."]
 
 
@@ -109,7 +97,7 @@ class ActivePromise:
     """A promise and the units that count for it, of all arms ever seen."""
 
     number: int
-    promise: Promise
+    settings: Promise
     plays: int = 0
     units: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     external: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -128,13 +116,13 @@ class ActivePromise:
     def used(self, names: Sequence[str], units: IntArray) -> float:
         """Return the amount of some units of all arms."""
         (which,) = units.nonzero()
-        amounts = self.promise.amounts([names[i] for i in which.tolist()])
+        amounts = self.settings.amounts([names[i] for i in which.tolist()])
         return float((units[which] * amounts).sum())
 
     @property
     def left(self) -> int:
         """The number of plays that are left."""
-        return max(self.promise.plays - self.plays, 0)
+        return max(self.settings.plays - self.plays, 0)
 
 
 class PromisedPlay(NamedTuple):
@@ -204,9 +192,9 @@ class PromiseBook:
     initial : tuple of Promise
         The promises of a new learner.
     kept : dict
-        The promises that were made and not released, by name.
+        The promises that were added and not ended, by name.
     made : int
-        The number of promises ever made.
+        The number of promises ever added.
     past : list of ActionSet
         The sets of the last plays.
     ahead : tuple of ActionSet
@@ -231,19 +219,18 @@ class PromiseBook:
         self._made: dict[tuple[Hashable, int], tuple[ActionSet, Any]] = {}
         self._amounts: dict[tuple[Any, ...], FloatArray] = {}
         for promise in self.initial:
-            self.add_promise(promise)
+            self.start(promise)
 
     def __bool__(self) -> bool:
         return bool(self.initial or self.made)
 
     # ------------------------------------------------------------ promises
 
-    def check(self, state: PolicyState, given: Any, strict: bool = True) -> Promise:
-        """Return a promise, after checking that it fits the parts of a learner.
+    def check(self, state: PolicyState, promise: Promise, strict: bool) -> None:
+        """Raise ``InvalidInput`` unless a promise fits the parts of a learner.
 
         ``strict``: every pattern must fit an arm, because the set does not change.
         """
-        promise = checked_promise(given, self.kept)
         self._check_policy(state, promise)
         self.check_set(state, state.actions)
         promise.amounts(state.actions.names)
@@ -256,7 +243,6 @@ class PromiseBook:
                 hint += suggestion(pattern, state.arms.names)
                 expected = f"names or patterns of arms, such as {state.arms.names[0]!r}"
                 raise InvalidInput("of", expected, repr(pattern), hint)
-        return promise
 
     def _check_policy(self, state: PolicyState, promise: Promise) -> None:
         policy = state.policy
@@ -264,11 +250,11 @@ class PromiseBook:
             return
         if promise.hard:
             raise InvalidInput(
-                "promises",
+                "constraints",
                 f"hard=False for {type(policy).__name__}, whose plans are not the best for one "
                 "vector of costs",
                 f"{promise.name!r} with hard=True",
-                Hint("Write {}: then its price is used. Or use PooledCTS or GenCTS.", SOFT),
+                Hint("Use {}: then only its price counts. Or use PooledCTS or GenCTS.", SOFT),
             )
         if not policy.changing:
             expected = "a policy for changing sets, because prices change them"
@@ -283,8 +269,8 @@ class PromiseBook:
             expected = f"a set without known costs for {type(state.policy).__name__} and promises"
             raise InvalidInput(argument, expected, f"{actions!r}", "Use PooledCTS or GenCTS.")
 
-    def add_promise(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
-        """Make a promise: plays count from now on; ``past`` are the sets of earlier plays."""
+    def start(self, promise: Promise, past: Iterable[ActionSet] = ()) -> None:
+        """Add a promise: plays count from now on; ``past`` are the sets of earlier plays."""
         if not self.made:  # equal sets are one object, as in a journal that is read again
             known = dict[bytes, ActionSet]()
             self.past = [known.setdefault(self.digest(one), one) for one in past]
@@ -292,11 +278,8 @@ class PromiseBook:
         self.kept[promise.name] = ActivePromise(self.made, promise)
         self.chosen = np.zeros(0, dtype=np.int64)
 
-    def release(self, name: Any) -> None:
+    def end(self, name: str) -> None:
         """End a promise."""
-        if not isinstance(name, str) or name not in self.kept:
-            hint = Hint("See {}.", Verb("promises")) + suggestion(name, self.kept)
-            raise NotFound("name", "the name of a promise", repr(name), hint)
         del self.kept[name]
         self.chosen = np.zeros(0, dtype=np.int64)
 
@@ -307,7 +290,7 @@ class PromiseBook:
         if given is None:
             return ()
         if not self.kept:
-            some = Option("promises", "[...]")
+            some = Option("constraints", "[AtMost(...)]")
             hint = Hint("Create the {} with {}, or leave it out.", LEARNER, some)
             raise InvalidInput("ahead", "no sets without promises", "sets", hint)
         known = {self.digest(one): one for one in (state.actions, *self.past, *self.ahead)}
@@ -337,7 +320,7 @@ class PromiseBook:
         if key not in self._amounts:
             if len(self._amounts) > MOST_KNOWN:
                 self._amounts.clear()
-            rows = [one.promise.sign * one.promise.amounts(names) for one in kept]
+            rows = [one.settings.sign * one.settings.amounts(names) for one in kept]
             self._amounts[key] = np.stack(rows)
         return self._amounts[key]
 
@@ -345,7 +328,7 @@ class PromiseBook:
 
     def active(self, when: float) -> list[ActivePromise]:
         """Return the promises for which a play at this time counts."""
-        return [one for one in self.kept.values() if not when > _end(one.promise)]
+        return [one for one in self.kept.values() if not when > _end(one.settings)]
 
     def period(
         self,
@@ -371,7 +354,7 @@ class PromiseBook:
             return _of_names(state, means, actions.names) if found is None else found
 
         made = Promises(
-            [one.promise for one in kept],
+            [one.settings for one in kept],
             lambda actions: self.amounts(actions.names, kept),
             partial(self._thrifty_plans, kept),
             costs,
@@ -419,7 +402,7 @@ class PromiseBook:
         return self.chosen if same and len(self.chosen) == known else None
 
     def _rest(self, state: PolicyState, one: ActivePromise) -> float:
-        return one.promise.sign * (one.promise.limit - one.used(state.arms.names, one.units))
+        return one.settings.sign * (one.settings.limit - one.used(state.arms.names, one.units))
 
     def _thrifty_plans(
         self, kept: list[ActivePromise], actions: ActionSet, scale: FloatArray
@@ -504,18 +487,18 @@ class PromiseBook:
         """Return the promises with one play more than they were made for, by this play."""
         numbers = {*play.memo[NUMBERS][0].tolist()} if NUMBERS in play.memo else set[int]()
         return [
-            one.promise
+            one.settings
             for one in self.kept.values()
-            if one.number in numbers and one.plays == one.promise.plays + 1
+            if one.number in numbers and one.plays == one.settings.plays + 1
         ]
 
     # ------------------------------------------------------------ reports
 
     def prices_of(self, play: Play) -> dict[str, float]:
-        """Return the prices of a play by the names of promises; released ones are left out."""
+        """Return the prices of a play by the names of promises; those that ended are left out."""
         if NUMBERS not in play.memo:
             return {}
-        by_number = {one.number: one.promise for one in self.kept.values()}
+        by_number = {one.number: one.settings for one in self.kept.values()}
         pairs = zip(play.memo[NUMBERS][0].tolist(), play.memo[PRICES][0].tolist(), strict=True)
         return {
             by_number[k].name: by_number[k].sign * price + 0.0
@@ -528,7 +511,7 @@ class PromiseBook:
         prices, actions = self.prices_of(play), round_set.actions
         paid = np.zeros(actions.d)
         for name, price in prices.items():
-            paid += price * self.kept[name].promise.amounts(actions.names)
+            paid += price * self.kept[name].settings.amounts(actions.names)
         return actions.sign * paid / round_set.ranges.scale
 
     def report(self, state: PolicyState, beliefs: Beliefs) -> list[PromiseReport]:
@@ -546,7 +529,7 @@ class PromiseBook:
         found = period.prices
         stands, spread = self._stands(kept, period), _spread(period, found)
         for k, one in enumerate(kept):
-            promise, sign = one.promise, one.promise.sign
+            promise, sign = one.settings, one.settings.sign
             ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
             if _is_over(float(found.over[k]), promise.limit):
                 holds = f"no: at best {money_text(promise.limit + sign * float(found.over[k]))}"
@@ -576,16 +559,12 @@ class PromiseBook:
 
     def _ended(self, state: PolicyState, one: ActivePromise) -> PromiseReport:
         """Return how a promise stands after its last play."""
-        promise, names = one.promise, state.arms.names
+        promise, names = one.settings, state.arms.names
         used = one.used(names, one.units)
         over = promise.sign * (used - promise.limit)
         holds = f"no: at best {money_text(used)}" if _is_over(over, promise.limit) else "sure"
-        of_promise = promise.kind, promise.until, promise.plays, promise.hard
-        external = one.used(names, one.external)
-        ends = used, used, used, used
-        return PromiseReport(
-            promise.name, promise.limit, *ends, 0.0, holds, 0, *of_promise, external
-        )
+        external, ends = one.used(names, one.external), (used, used, used, used)
+        return PromiseReport(promise.name, promise, *ends, 0.0, holds, 0, external)
 
     # ------------------------------------------------------------ records
 
@@ -593,7 +572,7 @@ class PromiseBook:
         """Return the state as plain data and arrays, without the sets."""
         header: dict[str, Any] = {
             "initial": [one.record() for one in self.initial],
-            "kept": [[one.number, one.promise.record(), one.plays] for one in self.kept.values()],
+            "kept": [[one.number, one.settings.record(), one.plays] for one in self.kept.values()],
             "made": self.made,
             "listed": list(self.listed),
             "latest": None if self.latest == -math.inf else self.latest,
@@ -624,10 +603,6 @@ class PromiseBook:
         book.past, book.ahead = [*past], tuple(ahead)
         return book
 
-    def fresh(self) -> PromiseBook:
-        """Return the state before the first play."""
-        return PromiseBook(self.initial)
-
 
 def draws_costs(state: PolicyState, kept: Sequence[ActivePromise]) -> bool:
     """Return whether prices are those of costs that the policy draws, and not of means.
@@ -636,33 +611,8 @@ def draws_costs(state: PolicyState, kept: Sequence[ActivePromise]) -> bool:
     journals stay the same.
     """
     return state.has_index and (
-        any(one.promise.hard for one in kept) or not orders_units(state.policy)
+        any(one.settings.hard for one in kept) or not orders_units(state.policy)
     )
-
-
-def checked_promises(given: Any) -> tuple[Promise, ...]:
-    """Return the promises of a new learner, after checking that they are promises."""
-    if given is None:
-        return ()
-    if not is_list(given):
-        hint = "Use promises=[AtMost(40_000, of={'*': 80}, plays=22, name='CO2')]."
-        raise InvalidInput("promises", "a list of promises", shortened(repr(given)), hint)
-    made = dict[str, Promise]()
-    for one in given:
-        promise = checked_promise(one, made)
-        made[promise.name] = promise
-    return tuple(made.values())
-
-
-def checked_promise(given: Any, taken: Container[str]) -> Promise:
-    """Return a promise, after checking its class and that its name is not taken."""
-    check_instance("promises", given, Promise, "AtMost(40_000, of={'*': 80}, plays=22)")
-    assert isinstance(given, Promise)
-    if given.name in taken:
-        end = Verb("release", repr(given.name), given.name)
-        hint = Hint("Use another name, or end the other one first: {}.", end)
-        raise InvalidInput("promises", "promises of different names", repr(given.name), hint)
-    return given
 
 
 def given_sets(given: Any) -> Sequence[ActionSet]:
@@ -719,7 +669,7 @@ def _shifted(actions: ActionSet, paid: FloatArray) -> ActionSet:
 def _check_possible(kept: list[ActivePromise], period: RemainingPeriod, found: Prices) -> None:
     """Raise ``InvalidInput`` if known sets make a hard promise impossible from the start."""
     for k, one in enumerate(kept):
-        promise, over = one.promise, float(found.over[k])
+        promise, over = one.settings, float(found.over[k])
         if not promise.hard or period.unknown[k] or not _is_over(over, promise.limit):
             continue
         best = money_text(_outward(promise.limit + promise.sign * over, promise.sign))
@@ -727,15 +677,15 @@ def _check_possible(kept: list[ActivePromise], period: RemainingPeriod, found: P
         least, change = ("least", "Raise") if at_most else ("most", "Lower")
         broken = "overshot" if at_most else "missed by"
         raise InvalidInput(
-            "promises",
+            "constraints",
             f"at {least} {best} of {promise.name} for these {promise.plays} plays",
             f"{promise.limit:,.10g}",
-            Hint("{} it, or write {}: then it is {} as little as possible.", change, SOFT, broken),
+            Hint("{} it, or use {}: then it is {} as little as possible.", change, SOFT, broken),
         )
 
 
 def _spread(period: RemainingPeriod, found: Prices) -> FloatArray:
-    """Return the standard deviation of what plays on unknown sets use in all."""
+    """Return the standard deviation of what plays on unknown sets use in total."""
     pool = period.sets[period.known :]
     if not pool:
         return np.zeros(len(period.rest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,10 @@ import numpy as np
 from multiplay._support.formatting import number
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet
+from multiplay.constraints import Constraint
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
-from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
+from multiplay.learner.allowance import FOUND, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.comparison import Past, PlayedDays, Question, Versus, compared
 from multiplay.learner.engine import Engine
@@ -23,7 +23,7 @@ from multiplay.learner.features import deviations
 from multiplay.learner.play_log import times
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState, Why, play_id
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import PromiseReport, is_held
+from multiplay.learner.promises import is_held
 from multiplay.learner.round_set import RoundSet
 from multiplay.policies import Policy
 from multiplay.savings import Savings
@@ -163,16 +163,10 @@ class Queries(ABC):
             return [self._pending_play(engine, id) for id in engine.pending]
 
     @property
-    def baseline(self) -> AllowanceSettings | None:
-        """The baseline and the allowance; None if there are none."""
+    def constrained_by(self) -> tuple[Constraint, ...]:
+        """The constraints that count now; ``constraints`` says what became of them."""
         with self._current() as engine:
-            return None if engine.allowance is None else engine.allowance.settings
-
-    @property
-    def change(self) -> float | None:
-        """The cost of each unit that differs from the last plan; None if there is none."""
-        with self._current() as engine:
-            return None if engine.switching is None else engine.switching.change
+            return tuple(engine.constraints)
 
     def _compared(self, versus: Any) -> Versus:
         """Return what plays are compared with; a journal cannot keep a function."""
@@ -212,11 +206,11 @@ class Queries(ABC):
 
 def limits_of(engine: Engine, play: PendingState) -> dict[str, Any]:
     """Return what an allowance, promises and changes did to a play: fields of ``PendingPlay``."""
-    found, switching = play.memo.get(FOUND), engine.switching
+    found, switching = play.memo.get(FOUND), engine.constraints.switching
     return {
         "baseline": None if found is None else play.round_set.plan(found[0]),
         "restricted": is_restricted(play.play),
-        "prices": engine.promises.prices_of(play.play),
+        "prices": engine.constraints.promises.prices_of(play.play),
         "held": is_held(play.play),
         "change_cost": 0.0 if switching is None else switching.cost_of(play.play),
     }
@@ -329,13 +323,6 @@ def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
         others = " and ".join(dict.fromkeys(categories))
         texts.append(f"{text}, compared with the average {others}" if others else text)
     return texts
-
-
-def promises_frame(reports: Sequence[PromiseReport]) -> pd.DataFrame:
-    """Return reports of promises as a table."""
-    import pandas as pd
-
-    return pd.DataFrame(list(reports), columns=list(PromiseReport._fields))
 
 
 def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:

@@ -28,18 +28,17 @@ from multiplay.actions import ActionSet
 from multiplay.actions.base import stored_names
 from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
-from multiplay.learner.allowance import AllowanceState
+from multiplay.learner.constraints import CHANGE, PROMISES, LearnerConstraints
 from multiplay.learner.engine import Engine
 from multiplay.learner.features import table_of
 from multiplay.learner.play_log import PlayLog, truncated_of
 from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import PromiseBook
 from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import Report
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.learner.statistics import ArmStatistics
-from multiplay.learner.switching import SwitchingState
+from multiplay.learner.switching import CHANGED
 from multiplay.policies import Play, Policy
 from multiplay.policies.missing import COUNTS, counts_reports
 from multiplay.random import Streams
@@ -52,7 +51,6 @@ OLDEST = 3  # the oldest format that is read
 LONGEST = 200  # characters of settings in an error
 VERSION = "multiplay_learner"
 # In a header, and before the names of arrays.
-ALLOWANCE, PROMISES, CHANGE = "allowance", "promises", "change"
 NEXT_ID = "next_id"  # in a header: an id after those of all plays
 REPORTS, FEATURES, BELIEFS = "told/", "features/", "beliefs/"  # before the names of arrays
 KINDS = {"actions": ActionSet, "policy": Policy}
@@ -67,7 +65,7 @@ def record(engine: Engine) -> Record:
     actions, of_actions = pack(state.actions, "actions")
     policy, of_policy = pack(state.policy, "policy")
     groups = _stackable(pending)
-    book, own = engine.promises, (state.usual, state.last)
+    book, own = engine.constraints.promises, (state.usual, state.last)
     # Equal sets are one day: whether they are one object depends on the process.
     prepared = {
         book.digest(one): state.prepared(one, NO_LIMITS) for one in (*book.past, *book.ahead)
@@ -94,11 +92,9 @@ def record(engine: Engine) -> Record:
     if today:
         header["today"] = today
     arrays: Arrays = {"rng": state.rng.state}
-    limits: dict[str, Any] = {ALLOWANCE: engine.allowance, CHANGE: engine.switching}
-    for name, limit in (limits | {PROMISES: book or None}).items():
-        if limit is not None:
-            header[name], of_limit = limit.record()
-            arrays |= with_prefix(f"{name}/", of_limit)
+    of_constraints, own_arrays = engine.constraints.record()
+    header |= of_constraints
+    arrays |= own_arrays
     if book:
         for name in ("past", "ahead"):
             of_plays = [prepared[book.digest(one)] for one in getattr(book, name)]
@@ -189,7 +185,8 @@ def parts_of(
 def is_older(header: Any) -> bool:
     """Return whether a header is of an older format, which lacks a part of the present state."""
     version = header.get(VERSION)
-    return isinstance(version, int) and version < FORMAT
+    counts = CHANGE not in header or CHANGED in header[CHANGE]
+    return isinstance(version, int) and (version < FORMAT or not counts)
 
 
 def _check_format(header: Any) -> None:
@@ -213,7 +210,8 @@ def _parts(
     sets = days_of(header["days"], arrays, state)
     state.last = sets[header["last"]]
     state.arms.warm_for = state.last.actions
-    engine = Engine(state, header["missing"], *_limits_of(header, arrays, sets))
+    constraints = LearnerConstraints.restored(header, arrays, sets, builder_of())
+    engine = Engine(state, header["missing"], constraints)
     engine.set_words(**header.get("words", {}))
     engine.clipped = header["clipped"]
     pending = _pending_of(header, arrays, sets)
@@ -256,24 +254,6 @@ def _state_of(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -
     if policy.restarts:
         state.log = ReportLog.of(told) if told else ReportLog(state.told + 1)
     return state
-
-
-def _limits_of(
-    header: Any, arrays: Arrays, sets: list[RoundSet]
-) -> tuple[AllowanceState | None, PromiseBook | None, SwitchingState | None]:
-    """Return the allowance, the promises and the switching cost; None where there is none."""
-    limit, book, switching = None, None, None
-    if ALLOWANCE in header:
-        own = without_prefix(f"{ALLOWANCE}/", arrays)
-        limit = AllowanceState.restored(header[ALLOWANCE], own, builder_of())
-    if PROMISES in header:
-        plain, own = header[PROMISES], without_prefix(f"{PROMISES}/", arrays)
-        of_plays = ([sets[k].given for k in plain[name]] for name in ("past", "ahead"))
-        book = PromiseBook.restored(plain, own, *of_plays)
-    if CHANGE in header:
-        own = without_prefix(f"{CHANGE}/", arrays)
-        switching = SwitchingState.restored(header[CHANGE], own)
-    return limit, book, switching
 
 
 def _pending_of(header: Any, arrays: Arrays, sets: list[RoundSet]) -> dict[int, PendingState]:

@@ -39,7 +39,7 @@ def explain(engine: Engine, id: int) -> Why:
         round_set = engine.with_features(play.round_set, play.today)
     engine.check_believes(round_set)
     action, sign = play.action[0], round_set.actions.sign
-    paid = engine.promises.paid(round_set, play.play)
+    paid = engine.constraints.promises.paid(round_set, play.play)
     best = beliefs.best(round_set, paid)
     expected, of_best = (beliefs.expected(round_set, one, LEVEL) for one in (action, best))
     extra = sign * (expected.total - of_best.total)
@@ -48,9 +48,9 @@ def explain(engine: Engine, id: int) -> Why:
     believed = beliefs.of_round(round_set, LEVEL, np.maximum(action, best))
     rows = _rows(engine, round_set, action, best, believed)
     wanted = _wanted(play, round_set.actions.names)
-    of_promises = engine.promises.prices_of(play.play), is_held(play.play)
+    of_promises = engine.constraints.promises.prices_of(play.play), is_held(play.play)
     made = rows, expected, of_best, extra, engine.words, round_set.actions.sense
-    switching, changed, cost = engine.switching, 0, 0.0
+    switching, changed, cost = engine.constraints.switching, 0, 0.0
     if switching is not None:
         changed, cost = changed_units(play.play), switching.cost_of(play.play)
     first = breaks_promise(play.play)

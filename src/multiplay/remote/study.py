@@ -14,12 +14,10 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay._support.serialization import brief, completed
 from multiplay._support.words import USUAL_WORDS, Words, given_words
 from multiplay.actions import ActionSet, Rule
-from multiplay.constraints.promise import Promise
-from multiplay.constraints.switching import checked_change
+from multiplay.constraints.constraint import Constraint, checked_constraints
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.features import Features
 from multiplay.learner import facts
-from multiplay.learner.allowance import EACH_DAY, SURE, AllowanceSettings
 from multiplay.learner.engine import (
     Range,
     checked_key,
@@ -34,7 +32,6 @@ from multiplay.learner.plays import (
     play_id,
     timestamp,
 )
-from multiplay.learner.promises import PromiseReport, checked_promises
 from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
 from multiplay.random import seed_or_random
@@ -42,7 +39,7 @@ from multiplay.storage import Entry, Head, Record
 from multiplay.storage.base import checked_name
 from multiplay.storage.journal import damaged
 from multiplay.storage.stores import store_at
-from multiplay.studies import Verified, backup, export, wire
+from multiplay.studies import Verified, backup, export, results, wire
 from multiplay.studies.commands.base import (
     OF_PLAY,
     AnyCommand,
@@ -68,7 +65,6 @@ TIMEOUTS = {"savings": 600.0}  # seconds for a comparison with a rule
 HOURS = 6 * 3600.0  # seconds for replaying a long journal
 R = TypeVar("R")
 Plain = dict[str, Any]
-PromiseReports = list[PromiseReport]
 
 
 class RemoteStudy(StudyVerbs, HasPanel):
@@ -120,12 +116,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
         varying_set: bool = False,
         features: Features | None = None,
         arm_features: Any = None,
-        baseline: Rule | str | None = None,
-        allowance: float | None = None,
-        sure: float = SURE,
-        per: str | None = None,
-        promises: Sequence[Promise] | None = None,
-        change: float | None = None,
+        constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
         key: str | None = None,
     ) -> RemoteStudy:
@@ -136,7 +127,6 @@ class RemoteStudy(StudyVerbs, HasPanel):
             check_instance("features", features, Features, "Features(km=Number())")
         check_instance("reports", reports, Reports, "Reports(missing='ignore')")
         check_instance("words", words, Words, "Words(currency='EUR')")
-        limit = AllowanceSettings.given(baseline, allowance, sure, per)
         body: Plain = {
             "name": checked_name(name),
             "actions": plain_set("actions", actions),
@@ -150,9 +140,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
             "reports": {"outside": reports.outside, "missing": checked_missing(reports.missing)},
             "varying_set": true_or_false("varying_set", varying_set, "Leave it out."),
             "words": given_words(**words._asdict()),
-            **({} if limit is None else _plain_allowance(limit)),
-            "promises": [wire.of_promise(one) for one in checked_promises(promises)],
-            **({} if change is None else {"change": checked_change(change)}),
+            "constraints": [*map(wire.of_constraint, checked_constraints(constraints))],
             "key": _checked(key),
         }
         self._client.write("/studies", body)
@@ -199,7 +187,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
             first = self._client.get(self._path("pending"), most, **once)["items"]
         except (StoreError, InvalidInput):
             return Panel(title, where)
-        arms = facts.by_share(wire.to_table(known, wire.ARMS))
+        arms = facts.by_share(wire.to_table(known, results.ARMS))
         about_it = facts.Facts(
             policy=brief(about["policy"]),
             summary=self.policy.summary,
@@ -264,19 +252,10 @@ class RemoteStudy(StudyVerbs, HasPanel):
         return None if self._info()["features"] is None else self._build("features", Features)
 
     @property
-    def baseline(self) -> AllowanceSettings | None:
-        """The baseline and the allowance; None if there are none."""
-        about = self._info()
-        if about["baseline"] is None:
-            return None
-        rule = about["baseline"] if about["baseline"] == EACH_DAY else self._build("baseline", Rule)
-        return AllowanceSettings(rule, about["allowance"], about["sure"], about["per"])
-
-    @property
-    def change(self) -> float | None:
-        """The cost of each unit that differs from the last plan; None if there is none."""
-        change: float | None = self._info()["change"]
-        return change
+    def constrained_by(self) -> tuple[Constraint, ...]:
+        """The constraints that count now; ``constraints`` says what became of them."""
+        plain = self._info()["constraints"]
+        return tuple(wire.to_constraint("constraints", one) for one in plain)
 
     @property
     def words(self) -> Words:
@@ -386,7 +365,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
 
     @property
     def promised(self) -> tuple[str, ...]:
-        """The names of all promises ever made, in order; as ``Study.promised``."""
+        """The names of all promises so far, in order; as ``Study.promised``."""
         return tuple(self._info().get("promised", ()))
 
     def entries(self, start: int = 0) -> Iterator[Entry]:
@@ -591,13 +570,6 @@ def _of_play(play: AnyPlay, verb: str) -> str:
     if isinstance(play, str) and is_key(play):
         return f"plays/{in_path(play)}/{verb}?by=key"
     return f"plays/{checked_id(play_id(play, lambda key: None))}/{verb}"
-
-
-def _plain_allowance(limit: AllowanceSettings) -> Plain:
-    """Return the settings of an allowance for the service."""
-    rule = limit.baseline
-    plain = rule if isinstance(rule, str) else wire.to_plain("baseline", rule)
-    return limit._asdict() | {"baseline": plain}
 
 
 def _checked(key: Any) -> str | None:

@@ -11,13 +11,13 @@ import numpy as np
 
 from multiplay._support.formatting import Table, brief_policy
 from multiplay.errors import InvalidInput
-from multiplay.learner.allowance import Allowance
+from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.facts import Facts, PendingRow, arms_table, by_share, pending_table, rows_of
 from multiplay.learner.plays import CANCELLED, PENDING, TOLD, Estimate
-from multiplay.learner.promises import PromiseReport
 from multiplay.policies.index import follows_changes
 from multiplay.reports.study_curve import Curve
 from multiplay.studies import Study
+from multiplay.studies.results import to_plain
 from multiplay.types import FloatArray
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -65,10 +65,8 @@ class StudyFacts(Facts):
         The pending plays, oldest first.
     best : BestPlan or InvalidInput
         The best plan, or the reason why it is not known.
-    allowance : Allowance or None
-        How much of the allowance against the baseline is left; None without a baseline.
-    promises : sequence of PromiseReport
-        How every promise stands.
+    constraints : sequence of ConstraintReport
+        What became of each constraint.
     saved : str
         What was saved against the rule of the study, in one line; "" if it was not computed.
     """
@@ -88,8 +86,7 @@ class StudyFacts(Facts):
     curve: Curve
     pending: list[PendingRow]
     best: BestPlan | InvalidInput
-    allowance: Allowance | None = None
-    promises: Sequence[PromiseReport] = ()
+    constraints: Sequence[ConstraintReport] = ()
     saved: str = ""
 
     def most_played(self, most: int) -> pd.DataFrame:
@@ -122,8 +119,7 @@ class StudyFacts(Facts):
             "arms": self.arms.to_dict("records"),
             "best": _plain_best(self.best),
             "saved": self.saved or None,
-            "allowance": None if self.allowance is None else self.allowance._asdict(),
-            "promises": [one._asdict() for one in self.promises],
+            "constraints": [*map(to_plain, self.constraints)],
             "rounds": _plain_curve(self.curve),
             "drift": self.alarms.to_dict("records"),
             "plays_pending": [one._asdict() for one in self.pending],
@@ -175,7 +171,7 @@ def study_facts(
         set_type=type(study.actions).__name__,
         arm_count=len(arms),
         loss_range=study.loss_range,
-        change=study.change,
+        constrained_by=study.constrained_by,
         open_plays=len(plans),
         rewards=study.actions.sense == "max",
         follows=study.features is not None or follows_changes(study.policy),
@@ -197,8 +193,7 @@ def study_facts(
             if play.id in plans  # otherwise it was told in the meantime
         ],
         best=_best_plan(study, level),
-        allowance=None if study.baseline is None else study.allowance(),
-        promises=study.promise_reports(),
+        constraints=study.constraints(),
     )
 
 

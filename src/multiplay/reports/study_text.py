@@ -21,15 +21,14 @@ from multiplay._support.formatting import (
 from multiplay._support.hints import Surface, rendered
 from multiplay._support.words import Words, money_text, verb_of
 from multiplay.errors import InvalidInput
-from multiplay.learner.allowance import Allowance
-from multiplay.learner.facts import change_text, rows_of
+from multiplay.learner.constraints import ConstraintReport
+from multiplay.learner.facts import constraint_text, rows_of
 from multiplay.learner.promises import PromiseReport
+from multiplay.learner.switching import SwitchingReport
 from multiplay.reports.study import StudyFacts
 from multiplay.reports.study_curve import FEWEST, PARTS, Change
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from multiplay.learner.plays import Estimate, PendingPlay
 
 
@@ -67,65 +66,49 @@ def head(facts: StudyFacts) -> list[str]:
     words, does = facts.words, facts.summary.removesuffix(".")
     arms = f"{words.arms(len(facts.arms))}, {facts.loss_range} {words.currency}".rstrip()
     saved = [facts.saved] if facts.saved else []
-    limit = [] if facts.allowance is None else [allowance_text(facts.allowance, words)]
-    if facts.change is not None:
-        limit.append(f"a change costs {change_text(facts.change, words)}")
-    kept = [promise_text(one, words) for one in facts.promises]
-    return [arms, f"{does} ({facts.policy})", plays + clipped, *limit, *kept, *saved]
+    limits = [constraint_report_text(one, words) for one in facts.constraints]
+    return [arms, f"{does} ({facts.policy})", plays + clipped, *limits, *saved]
 
 
-def allowance_text(used: Allowance, words: Words) -> str:
-    """Return how much of an allowance is left, in one line.
+def constraint_report_text(row: ConstraintReport, words: Words) -> str:
+    """Return what became of a constraint, in one line.
 
     Examples
     --------
-    >>> allowance_text(Allowance(-2310.0, 3120.0, 2400.0, 14, 5), Words("EUR"))
-    'allowance: 3,120 EUR left, 2,400 for sure; restricted on 5 of 14 days'
+    >>> from multiplay import AtMost, Baseline, BaselineReport, InProportion, SwitchingCost
+    >>> words, limit = Words("EUR", "truck"), Baseline(InProportion(), 0.03)
+    >>> used = BaselineReport("baseline", limit, -2310.0, 3120.0, 2400.0, 14, 5)
+    >>> print(constraint_report_text(used, words))
+    baseline: 3 % more than a split in proportion; 3,120 EUR left, 2,400 for sure; -2,310 EUR \
+spent; restricted on 5 of 14 days
+    >>> changes = SwitchingReport("switching cost", SwitchingCost(15), 3, 45.0)
+    >>> print(constraint_report_text(changes, words))
+    switching cost: 15 EUR for each truck that differs from the last plan; 3 trucks so far, 45 EUR
+    >>> co2 = AtMost(40_000, {"*": 80}, plays=22, name="CO2")
+    >>> stands = PromiseReport("CO2", co2, 12_300, 39_800, 38_900, 40_000, 0.31, "sure", 15, 0.0)
+    >>> print(constraint_report_text(stands, words))
+    CO2: 12,300 of at most 40,000; expected 39,800 at the end; price 0.31 EUR; 15 days left; will \
+it hold? sure
     """
-    left = f"{words.money(used.left)} left, {money_text(used.sure_of)} for sure"
-    return f"allowance: {left}; restricted on {used.restricted} of {words.rounds(used.days)}"
+    if isinstance(row, PromiseReport):
+        return promise_text(row, words)
+    what = constraint_text(row.constraint, words)
+    if isinstance(row, SwitchingReport):
+        return f"{what}; {words.units(row.changed)} so far, {words.money(row.spent)}"
+    left = f"{words.money(row.left)} left, {money_text(row.sure_of)} for sure"
+    spent = f"{words.money(row.spent)} spent"
+    return f"{what}; {left}; {spent}; restricted on {row.restricted} of {words.rounds(row.days)}"
 
 
 def promise_text(row: PromiseReport, words: Words) -> str:
-    """Return how a promise stands, in one line.
-
-    Examples
-    --------
-    >>> ends = 40_000, 12_300, 39_800, 38_900, 40_000, 0.31
-    >>> report = PromiseReport("CO2", *ends, "sure", 15, "at most", None, 22, True, 0.0)
-    >>> promise_text(report, Words("EUR"))
-    'CO2: 12,300 of at most 40,000; expected 39,800 at the end; price 0.31 EUR; will it hold? sure'
-    """
-    limit = f"{money_text(row.used)} of {row.kind} {money_text(row.limit)}"
+    """Return how a promise stands, in one line."""
+    limit = f"{money_text(row.used)} of {row.constraint.kind} {money_text(row.constraint.limit)}"
     if not row.left_plays:
-        return f"{row.name}: {limit}; ended; did it hold? {kept_text(row)}"
-    expected = f"expected {money_text(row.expected_end)} at the end"
-    price = f"price {words.money(row.price)}"
-    return f"{row.name}: {limit}; {expected}; {price}; will it hold? {row.holds}"
-
-
-def kept_text(row: PromiseReport) -> str:
-    """Return whether a promise held that has ended."""
-    return "yes" if row.holds == "sure" else f"no: {money_text(row.used)}"
-
-
-def promises_table(rows: Sequence[PromiseReport], words: Words) -> Table:
-    """Return how promises stand, a row for each."""
-    heads = ["promise", "limit", "used", "expected", words.in_currency("price")]
-    heads += [f"{plural(words.round)} left", "holds"]
-    cells = [
-        [
-            row.name,
-            f"{row.kind} {money_text(row.limit)}",
-            money_text(row.used),
-            money_text(row.expected_end),
-            money_text(row.price),
-            f"{row.left_plays}",
-            row.holds if row.left_plays else kept_text(row),
-        ]
-        for row in rows
-    ]
-    return Table("Promises", heads, cells)
+        kept = "yes" if row.holds == "sure" else f"no: {money_text(row.used)}"
+        return f"{row.name}: {limit}; ended; did it hold? {kept}"
+    ahead = f"expected {money_text(row.expected_end)} at the end; price {words.money(row.price)}"
+    left = f"{words.rounds(row.left_plays)} left"
+    return f"{row.name}: {limit}; {ahead}; {left}; will it hold? {row.holds}"
 
 
 def prices_text(play: PendingPlay, words: Words) -> str:

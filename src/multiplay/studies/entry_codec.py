@@ -27,13 +27,15 @@ from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import stored_names
 from multiplay.actions.milp import solver_version
 from multiplay.beliefs.restart import Restart
-from multiplay.constraints.promise import Promise, promise_of
+from multiplay.constraints import Constraint, Promise, SwitchingCost
+from multiplay.constraints.promise import promise_of
 from multiplay.errors import Conflict, InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
 from multiplay.kernels.jit import digest_of_kernels
 from multiplay.learner import features, snapshot
-from multiplay.learner.allowance import FOUND, AllowanceSettings, is_restricted
+from multiplay.learner.allowance import FOUND, is_restricted, settings_of, settings_record
+from multiplay.learner.constraints import ALLOWANCE, CHANGE, PROMISES, Before
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
 from multiplay.learner.logged_data import NO_TIMES, LoggedData
 from multiplay.learner.plan_request import PlanRequest
@@ -61,6 +63,7 @@ CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
 FORGET, KEEP, DESCRIBE, WORDS, COMPARE = "forget", "keep", "describe", "words", "compare"
 CORRECT, RETRACT, PROMISE, RELEASE = "correct", "retract", "promise", "release"
+CONSTRAINT = "constraint"  # that is no promise; any of them ends by a release
 CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
 HIDDEN = "hidden"  # in such an entry: the number of the first entry whose reports count
@@ -91,6 +94,7 @@ REPLACES = "replaces"  # in an entry of a play: the pending play that it cancell
 GAP = "gap"  # in an entry of a truncated play: how far it may be from the best
 AS_REQUESTED = "requested"  # in an entry of a play of an older file: what it was asked for
 PAST = "past"  # in an entry of a promise: the sets of earlier plays
+LAST, AFTER = "last", "after"  # of a switching cost: the last plan told, and pending plays
 WITH = "with"  # in an entry: the version and the processor that wrote it
 MARKS = {BY, AT_REQUEST, WITH}  # fields that replay does not give
 
@@ -261,7 +265,7 @@ class StoredAhead(NamedTuple):
         """Return the stored form of sets, before the play is chosen."""
         if not ahead:
             return NO_SETS
-        book, known = engine.promises, _sets_known(engine)
+        book, known = engine.constraints.promises, _sets_known(engine)
         digests, sets = [book.digest(one).hex() for one in ahead], dict[str, Any]()
         arrays: Arrays = {}
         for digest, one in zip(digests, ahead, strict=True):
@@ -298,7 +302,7 @@ NO_SETS = StoredAhead([], {}, {})
 
 def _sets_known(engine: Engine) -> dict[str, ActionSet]:
     """Return the sets that an entry need not have, by digest."""
-    book = engine.promises
+    book = engine.constraints.promises
     return {book.digest(one).hex(): one for one in (engine.state.actions, *book.ahead)}
 
 
@@ -773,14 +777,39 @@ def create_record(engine: Engine, seed: int, varying_set: bool) -> Record:
     if state.features is not None:
         header["features"], of_features = features.table_record(state.features.table)
         arrays |= with_prefix(snapshot.FEATURES, of_features)
-    if engine.allowance is not None:
-        header[snapshot.ALLOWANCE], of_rule = engine.allowance.settings.record()
-        arrays |= with_prefix(f"{snapshot.ALLOWANCE}/", of_rule)
-    if engine.switching is not None:
-        header[snapshot.CHANGE] = engine.switching.change
-    if engine.promises.initial:
-        header[snapshot.PROMISES] = [one.record() for one in engine.promises.initial]
+    own = engine.constraints
+    if own.allowance is not None:
+        header[ALLOWANCE], of_rule = settings_record(own.allowance.settings)
+        arrays |= with_prefix(f"{ALLOWANCE}/", of_rule)
+    if own.switching is not None:
+        header[CHANGE] = own.switching.settings.cost
+    if own.promises.initial:
+        header[PROMISES] = [one.record() for one in own.promises.initial]
     return Record(header, arrays)
+
+
+def constraints_of(record: Record) -> list[Constraint]:
+    """Return the constraints of the first entry of a study."""
+    header, found = record.header, list[Constraint]()
+    if ALLOWANCE in header:
+        arrays = without_prefix(f"{ALLOWANCE}/", record.arrays)
+        found.append(settings_of(header[ALLOWANCE], arrays, builder_of()))
+    if CHANGE in header:
+        found.append(SwitchingCost(header[CHANGE]))
+    return [*found, *map(promise_of, header.get(PROMISES, ()))]
+
+
+def constraint_record(constraint: Constraint, past: StoredAhead, before: Before) -> Record:
+    """Return the entry of a constraint: a promise has its fields, others are packed.
+
+    ``past`` are the sets of ``before`` in the form of the journal.
+    """
+    if isinstance(constraint, Promise):
+        return promise_record(constraint, past)
+    plain, arrays = pack(constraint, "constraint")
+    header = {CONSTRAINT: plain, LAST: before.plan, AFTER: list(before.pending)}
+    given = {name: value for name, value in header.items() if value}
+    return Record(given, with_prefix(f"{CONSTRAINT}/", arrays))
 
 
 def promise_record(promise: Promise, past: StoredAhead) -> Record:
@@ -789,22 +818,20 @@ def promise_record(promise: Promise, past: StoredAhead) -> Record:
     return Record({name: value for name, value in header.items() if value}, past.arrays)
 
 
-def past_of(record: Record) -> StoredAhead:
-    """Return the sets of earlier plays of the entry of a promise."""
-    return StoredAhead.of_record(record)._replace(digests=record.header.get(PAST, []))
+def constraint_of(record: Record) -> Constraint:
+    """Return the constraint of an entry."""
+    if PROMISE in record.header:
+        return promise_of(record.header[PROMISE])
+    arrays = without_prefix(f"{CONSTRAINT}/", record.arrays)
+    found: Constraint = unpack(record.header[CONSTRAINT], arrays, builder_of())
+    return found
 
 
-def promises_of(record: Record) -> tuple[Promise, ...]:
-    """Return the promises of the first entry of a study."""
-    return tuple(promise_of(one) for one in record.header.get(snapshot.PROMISES, ()))
-
-
-def allowance_of(record: Record) -> AllowanceSettings | None:
-    """Return the settings of the allowance in the first entry of a study, if there is one."""
-    if snapshot.ALLOWANCE not in record.header:
-        return None
-    arrays = without_prefix(f"{snapshot.ALLOWANCE}/", record.arrays)
-    return AllowanceSettings.of(record.header[snapshot.ALLOWANCE], arrays, builder_of())
+def before_of(record: Record, engine: Engine) -> Before:
+    """Return the plays before the constraint of an entry, as far as it needs them."""
+    past = StoredAhead.of_record(record)._replace(digests=record.header.get(PAST, []))
+    of_plays = record.header.get(LAST), tuple(record.header.get(AFTER, ()))
+    return Before(past.given(engine), *of_plays)
 
 
 def table_of(record: Record) -> ArmFeatures | None:

@@ -17,19 +17,17 @@ from multiplay._support.atomic_files import as_path, remove_stale_drafts
 from multiplay._support.checks import true_or_false
 from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import USUAL_WORDS, Words
-from multiplay.actions import ActionSet, Rule
+from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import ReportLog
-from multiplay.constraints.promise import Promise
+from multiplay.constraints import Constraint
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
-from multiplay.learner.allowance import SURE, AllowanceSettings
 from multiplay.learner.comparison import Question, Versus, compared
 from multiplay.learner.engine import Engine, Range, checked_key
 from multiplay.learner.facts import learner_panel
 from multiplay.learner.play_log import joined_tables
 from multiplay.learner.plays import When, timestamp
 from multiplay.learner.policy_state import PolicyState
-from multiplay.learner.promises import checked_promises
 from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams, seed_or_random
@@ -88,35 +86,11 @@ class Learner(LocalVerbs, HasPanel):
     words
         The words in which plans and costs are shown: ``Words("EUR", "truck", "lane", "day")``. See
         ``set_words``.
-    baseline
-        The plan that is used without the learner: a rule such as ``InProportion()``, or "each day"
-        if it is given with every ``ask``. Plays, also those without a report, are then expected to
-        cost in all at most ``1 + allowance`` times as much, or to bring at least ``1 - allowance``
-        times as much. A play that may exceed this is replaced by a plan between it and the
-        baseline, or by the baseline: on networks the best one that was found, elsewhere the
-        baseline. The policy must play the best plan for some costs, as ``PooledCTS``,
-        ``GenCTS`` or ``CombUCB`` do.
-    allowance
-        The share: 0.03 if not given.
-    sure
-        The probability with which it is kept on each day. It is measured in simulated worlds, see
-        ``benchmarks/allowance.py``, and not proved: bounds for each arm that are proved hold too,
-        but hardly ever leave the baseline in 60 days. Expected costs count, not single bills.
-    per
-        "week": the allowance begins again every Monday, UTC. The date of a play is that at the
-        beginning of its key, or when it was asked. Use it where means drift: they are then taken to
-        move as much as days differ beyond the noise of their units.
-    promises
-        What all plays until a date may use, or have to: ``AtMost`` and ``AtLeast``. See
-        ``promise``.
-    change
-        What each unit that differs from the last plan costs, in the unit of the losses: 15 for 15
-        euros. A unit more of one arm and a unit less of another are two. A plan is then changed
-        where the policy's costs of a round outweigh ``change / sqrt(h)`` for each of them, where h
-        plays in a row had the last plan: see ``SwitchingCost``, and ``play.change_cost``. The last
-        plan is that of the newest play that was not cancelled. Costs that are told and expected do
-        not contain it. The policy must play the best plan for some costs; without a baseline and
-        promises.
+    constraints
+        What the plans must keep or pay, any of them together: ``SwitchingCost(15)``,
+        ``Baseline(InProportion(), 0.03)``, ``AtMost`` and ``AtLeast``. See ``add_constraint``. The
+        policy must play the best plan for some costs, as ``PooledCTS``, ``GenCTS`` or
+        ``CombUCB`` do.
 
     Examples
     --------
@@ -146,12 +120,7 @@ class Learner(LocalVerbs, HasPanel):
         varying_set: bool = False,
         features: Features | None = None,
         arm_features: Any = None,
-        baseline: Rule | str | None = None,
-        allowance: float | None = None,
-        sure: float = SURE,
-        per: str | None = None,
-        promises: Sequence[Promise] | None = None,
-        change: float | None = None,
+        constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
     ) -> None:
         drawn = seed_or_random(seed)
@@ -164,9 +133,7 @@ class Learner(LocalVerbs, HasPanel):
             varying_set=varying_set,
             features=features,
             arm_features=arm_features,
-            allowance=AllowanceSettings.given(baseline, allowance, sure, per),
-            promises=checked_promises(promises),
-            change=change,
+            constraints=constraints,
             words=words,
         )
         engine.seed = drawn

@@ -29,6 +29,7 @@ from multiplay.features import Features
 from multiplay.features.table import Scales, Values
 from multiplay.learner import snapshot
 from multiplay.learner.comparison import reports_so_far
+from multiplay.learner.constraints import CHANGE
 from multiplay.learner.engine import Engine, PlayOutcome, ReportResult, receipt_of
 from multiplay.learner.features import table_of, table_record
 from multiplay.learner.logged_data import LoggedData, reports
@@ -37,6 +38,7 @@ from multiplay.learner.plays import CANCELLED, TOLD, PendingState, Receipt
 from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import RoundSet
+from multiplay.learner.switching import CHANGED
 from multiplay.policies import Policy
 from multiplay.storage import Labels, Record
 from multiplay.studies import entry_codec, play_history
@@ -121,6 +123,11 @@ def _parts(record: Record, engine: Engine, log: PlayLog) -> LearnerParts:
             request = log.requests.get(labels.play or 0)
             asked = {} if request is None or labels.kind != ASK else _requested(request)
             journal.write(Record({**one.header, **asked}, one.arrays), labels)
+    own = engine.constraints.switching
+    if own is not None and CHANGED not in header[CHANGE]:  # of older files
+        for play, end in play_history.ended_plays(journal):
+            if end is None or play_history.status_of(end) != CANCELLED:
+                own.changed += play.record.header.get(entry_codec.CHANGED, 0)
     replica = StreamReplica(engine, table, file)
     replica.number = len(journal) - 1
     return LearnerParts(replica, journal)
@@ -285,7 +292,7 @@ class _Events:
                 used[key] = used.get(key, -1) + 1
                 key = entry_codec.key_again(day_name(key), used[key])
             usual = None if pending.round_set is engine.state.usual else self._usual
-            prices = engine.promises.prices_of(play) or None
+            prices = engine.constraints.promises.prices_of(play) or None
             rest = usual, engine.declared, _scales(scales), entry_codec.NO_SETS, prices
             made: Made = partial(asked_record, pending, *rest)
             request = log.requests.get(id)

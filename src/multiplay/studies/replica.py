@@ -31,6 +31,7 @@ from multiplay.beliefs.restart import ReportLog
 from multiplay.errors import InvalidInput
 from multiplay.features import Features, Flag
 from multiplay.learner import snapshot
+from multiplay.learner.constraints import Before
 from multiplay.learner.engine import Engine, Round
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import PendingState
@@ -287,9 +288,7 @@ class Replica:
             varying_set=header["changing"],
             features=None if table is None else table.features,
             arm_features=table,
-            allowance=entry_codec.allowance_of(record),
-            promises=entry_codec.promises_of(record),
-            change=header.get(snapshot.CHANGE),
+            constraints=entry_codec.constraints_of(record),
         )
         engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:
@@ -522,7 +521,7 @@ class Replica:
         ahead: StoredAhead,
         replaces: int | None,
     ) -> Record:
-        prices = self.engine.promises.prices_of(play.play)
+        prices = self.engine.constraints.promises.prices_of(play.play)
         rest = self.stored_features(round_set), ahead, prices, replaces
         return entry_codec.ask_record(play, stored_set, *rest)
 
@@ -536,7 +535,7 @@ class Replica:
         """Return what a play is asked for, as ``entry_codec.plan_request`` reads an entry."""
         features, names = self.stored_features(round_set), round_set.actions.names
         plan = None if baseline is None else entry_codec.plan_of(baseline, names)
-        digests = [self.engine.promises.digest(one).hex() for one in ahead]
+        digests = [self.engine.constraints.promises.digest(one).hex() for one in ahead]
         header = {**stored_set.header(), **features.header, entry_codec.AHEAD: digests}
         header |= {} if plan is None else {entry_codec.BASELINE: plan}
         arrays = with_prefix(entry_codec.SET, stored_set.arrays) | features.arrays
@@ -597,10 +596,11 @@ class Replica:
             round_set = engine.with_features(round_set, today, action, stored.scales)
         return round_set, stored_set, action
 
-    def promise(self, promise: Any, past: Sequence[ActionSet]) -> Record:
-        """Make a promise; return its entry."""
-        stored = StoredAhead.of(past, self.engine)
-        return entry_codec.promise_record(self.engine.promise(promise, past), stored)
+    def add_constraint(self, constraint: Any, before: Before) -> Record:
+        """Add a constraint; return its entry."""
+        stored = StoredAhead.of(before.sets, self.engine)
+        made = self.engine.add_constraint(constraint, before)
+        return entry_codec.constraint_record(made, stored, before)
 
     def pending_id(self, entry: Entry) -> int:
         """Return the id of the pending play of an entry."""

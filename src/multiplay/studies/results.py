@@ -19,7 +19,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_ori
 import numpy as np
 
 from multiplay._support.serialization import number_or_nan, number_or_none
+from multiplay.constraints import Constraint
 from multiplay.studies.export import FLAG, INTEGER, LIST, NUMBER, TEXT, TIME
+from multiplay.studies.wire import of_constraint, to_constraint
 from multiplay.types import MaybeKnown, Note, PlainName
 
 T = TypeVar("T")
@@ -177,6 +179,8 @@ def _converters(field: ResultField) -> Converters:
 
 
 def _of_type(kind: Any) -> Converters:
+    if isinstance(kind, type) and issubclass(kind, Constraint):
+        return Converters(of_constraint, partial(to_constraint, "constraint"))
     if is_result(kind):
         return Converters(to_plain, partial(of_plain, kind))
     if _origin(kind) is tuple and is_result(get_args(kind)[0]):
@@ -259,3 +263,7 @@ class ArmEffect(NamedTuple):
     effect: float
     low: MaybeKnown
     high: MaybeKnown
+
+
+ARMS, DRIFT = columns_of(Arm), columns_of(Drift)
+EFFECTS, ARM_EFFECTS = columns_of(Effect), columns_of(ArmEffect)

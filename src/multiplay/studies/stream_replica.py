@@ -112,7 +112,7 @@ class StreamReplica(Replica):
         replaces: int | None = None,
     ) -> Made:
         """Return what makes the entry of a play."""
-        prices = self.engine.promises.prices_of(play.play) or None
+        prices = self.engine.constraints.promises.prices_of(play.play) or None
         usual = None if round_set.base is self.engine.state.usual else self.usual_digest
         features = self.engine.declared, round_set.scales
         return partial(asked_record, play, usual, *features, ahead, prices, replaces)
@@ -154,10 +154,8 @@ class StreamReplica(Replica):
         if self.file is None:
             table = None if self.table is None else copied(self.table)
             made = old.actions, old.policy, old.ranges, old.rng
-            limit = None if live.allowance is None else live.allowance.fresh()
-            switching = None if live.switching is None else live.switching.fresh()
-            own = limit, live.promises.fresh(), switching
-            engine = Engine(PolicyState(*made, table=table), live.missing, *own)
+            own = live.constraints.fresh()
+            engine = Engine(PolicyState(*made, table=table), live.missing, own)
             engine.state.log = ReportLog() if logged or old.policy.restarts else None
         else:
             engine, _ = snapshot.parts_of(self.file, old.actions, old.policy)
@@ -206,7 +204,8 @@ class StreamReplica(Replica):
         new.arms.arrays, new.arms.warm_for = arrays | of_warm, old.arms.warm_for
         new.usual, new.last, new.rng = old.usual, old.last, old.rng
         engine.words, engine.seed = live.engine.words, live.engine.seed
-        engine.asked, engine.promises.ahead = live.engine.asked, live.engine.promises.ahead
+        engine.asked, before = live.engine.asked, live.engine.constraints.promises
+        engine.constraints.promises.ahead = before.ahead
         self.next_id, self.last_set, self._journal = live.next_id, NOT_COMPARED, None
 
 

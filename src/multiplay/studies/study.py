@@ -17,10 +17,10 @@ from multiplay._support.html import HasPanel, Panel
 from multiplay._support.words import USUAL_WORDS, Words
 from multiplay.actions import ActionSet, Rule, Transport
 from multiplay.beliefs.restart import ReportLog
-from multiplay.constraints.promise import Promise
+from multiplay.constraints import Constraint
 from multiplay.errors import Conflict, InvalidInput, StoreError
 from multiplay.features import Features
-from multiplay.learner.allowance import SURE, AllowanceCurve, AllowanceSettings
+from multiplay.learner.allowance import AllowanceCurve
 from multiplay.learner.comparison import NO_DAYS, Question, Versus
 from multiplay.learner.engine import Engine, Range, checked_key
 from multiplay.learner.facts import learner_panel
@@ -30,7 +30,6 @@ from multiplay.learner.plays import (
     When,
     timestamp,
 )
-from multiplay.learner.promises import checked_promises
 from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
@@ -114,12 +113,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         varying_set: bool = False,
         features: Features | None = None,
         arm_features: Any = None,
-        baseline: Rule | str | None = None,
-        allowance: float | None = None,
-        sure: float = SURE,
-        per: str | None = None,
-        promises: Sequence[Promise] | None = None,
-        change: float | None = None,
+        constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
         store: Place = PLACE,
         key: str | None = None,
@@ -131,14 +125,9 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         ----------
         name
             The name of the study; it must be new.
-        actions, policy, seed, loss_range, reports, varying_set, features, arm_features, words
+        actions, policy, seed, loss_range, reports, varying_set, features, arm_features,
+        constraints, words
             As in ``Learner``. The random numbers of round t come from (seed, t).
-        baseline, allowance, sure, per
-            What plans may cost more than those of a rule; as in ``Learner``.
-        promises
-            What all plays until a date may use, or have to; as in ``Learner``.
-        change
-            What each unit that differs from the last plan costs; as in ``Learner``.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -157,9 +146,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
             varying_set=varying_set,
             features=features,
             arm_features=arm_features,
-            allowance=AllowanceSettings.given(baseline, allowance, sure, per),
-            promises=checked_promises(promises),
-            change=change,
+            constraints=constraints,
             words=words,
         )
         record = entry_codec.create_record(engine, drawn, varying_set)
@@ -431,15 +418,15 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
 
     @property
     def promised(self) -> tuple[str, ...]:
-        """The names of all promises ever made, in order; released ones too."""
+        """The names of all promises so far, in order; those that ended too."""
         with self._current() as engine:
-            first = [one.name for one in engine.promises.initial]
+            first = [one.name for one in engine.constraints.promises.initial]
             made = [name for name, _ in self._promises_made(engine)]
         return (*dict.fromkeys(first + made),)
 
     def _promises_made(self, engine: Engine) -> Iterator[tuple[str, int]]:
         """Yield the name and the number of each entry that made a promise, in order."""
-        found = self._journal.pairs(entry_codec.PROMISE, ()) if engine.promises else ()
+        found = self._journal.pairs(entry_codec.PROMISE, ()) if engine.constraints.promises else ()
         for entry, _ in found:
             yield entry.record.header[entry_codec.PROMISE]["name"], entry.number
 
@@ -662,7 +649,7 @@ def allowance_curve(study: Study, asked: Iterable[Entry]) -> AllowanceCurve | No
     None without a baseline, with known costs, and for an allowance that starts anew each week.
     """
     with study._current() as engine:
-        limit = engine.allowance
+        limit = engine.constraints.allowance
         if limit is None or limit.settings.per is not None:
             return None
         headers = [entry.record.header for entry in asked]
@@ -688,7 +675,7 @@ def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCur
     entries, curves = list(asked), dict[str, PromiseCurve]()
     with study._current() as engine:
         begins = dict(study._promises_made(engine))
-        for name, kept in engine.promises.kept.items():
+        for name, kept in engine.constraints.promises.kept.items():
             own = [
                 one
                 for one in entries
@@ -697,7 +684,7 @@ def promise_curves(study: Study, asked: Iterable[Entry]) -> dict[str, PromiseCur
             ]
             plans = [one.record.header["plan"] for one in own]
             each = np.array(
-                [kept.promise.amounts([*plan]) @ [*plan.values()] for plan in plans], dtype=float
+                [kept.settings.amounts([*plan]) @ [*plan.values()] for plan in plans], dtype=float
             )
             total = kept.used(engine.state.arms.names, kept.units)
             prices = [one.record.header[entry_codec.PRICES][name] for one in own]

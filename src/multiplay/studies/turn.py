@@ -133,7 +133,7 @@ class Turn(ABC):
         then = Estimate(*map(number_or_nan, expected))
         key, header = entry_codec.shown_key(asked.labels), asked.record.header
         baseline, restricted = play_history.baseline_again(self.replica, asked.record)
-        switching, units = self.engine.switching, header.get(entry_codec.CHANGED, 0)
+        switching, units = self.engine.constraints.switching, header.get(entry_codec.CHANGED, 0)
         return PendingPlay(
             id,
             action,
@@ -148,5 +148,5 @@ class Turn(ABC):
             entry_codec.gap_of(asked.record),
             header.get(entry_codec.PRICES),
             bool(header.get(entry_codec.HELD)),
-            0.0 if switching is None else switching.change * units,
+            0.0 if switching is None else switching.settings.cost * units,
         )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from multiplay._support.checks import check_instance
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet, Rule
-from multiplay.constraints.promise import Promise
-from multiplay.learner.allowance import Allowance
+from multiplay.constraints import Constraint
+from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.engine import Losses, Round, Units
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import (
@@ -24,18 +24,16 @@ from multiplay.learner.plays import (
     When,
     Why,
 )
-from multiplay.learner.promises import PromiseReport
-from multiplay.learner.queries import Moment, Queries, promises_frame
+from multiplay.learner.queries import Moment, Queries
 from multiplay.savings import Savings
 from multiplay.studies.commands.base import Command, Query, Reader
+from multiplay.studies.commands.constraints import AddConstraint, Constraints, EndConstraint
 from multiplay.studies.commands.corrections import Correct, Retract
 from multiplay.studies.commands.counting import Forget, Unforget
 from multiplay.studies.commands.external import CheckTable, Learn, LearnTable, SetArmFeatures
 from multiplay.studies.commands.notes import WriteNote
 from multiplay.studies.commands.plays import Ask, Cancel, Close, Expire, Tell
-from multiplay.studies.commands.promises import MakePromise, Release
 from multiplay.studies.commands.queries import (
-    AllowanceLeft,
     Arms,
     Best,
     CompareArms,
@@ -44,7 +42,6 @@ from multiplay.studies.commands.queries import (
     EstimateSavings,
     Expect,
     Explain,
-    PromiseReports,
 )
 from multiplay.studies.commands.settings import SetVersus, SetWords
 
@@ -107,7 +104,7 @@ class Verbs(ABC):
             "arm". A value comes, first found, from here by arm, from here for all arms, or from the
             table of the arms. Values of arms that are new are kept.
         baseline
-            The plan that you would use in this round, for a learner with ``baseline="each day"``.
+            The plan that you would use in this round, for a learner with ``Baseline("each day")``.
         ahead
             The sets of the plays after this one, in order, as far as they are known: what a promise
             leaves for them is then certain. Otherwise sets of the past stand for them.
@@ -384,7 +381,7 @@ class Verbs(ABC):
         self.do(SetWords(*words), key, at)
 
     def note(self, text: str, *, key: str | None = None, at: When = None) -> None:
-        """Keep a remark in the journal, beside plays and reports; nothing is learned from it.
+        """Keep a remark in the journal, with plays and reports; nothing is learned from it.
 
         Examples
         --------
@@ -396,56 +393,64 @@ class Verbs(ABC):
         """
         self.do(WriteNote(text), key, at)
 
-    # ------------------------------------------------------------ promises
+    # ------------------------------------------------------------ constraints
 
-    def promise(self, promise: Promise, *, key: str | None = None, at: When = None) -> None:
-        """Make a promise, which counts the plays from now on.
+    def add_constraint(
+        self, constraint: Constraint, *, key: str | None = None, at: When = None
+    ) -> None:
+        """Add a constraint for the plays from now on, with any others.
 
-        A play counts as planned when it is asked for. A final report that leaves units out says
-        that they were not used; None in a list marks a unit that was used and has no bill. External
-        plans of ``learn`` count as plays; logged data does not count.
+        ``AtMost`` and ``AtLeast`` promise what all plays of a period use; a play counts as planned
+        when it is asked for. A final report that leaves units out says that they were not used;
+        None in a list marks a unit that was used and has no bill. External plans of ``learn`` count
+        as plays; logged data does not count. A ``Baseline`` counts the plays from now on, and a
+        ``SwitchingCost`` the changes of the last plan: there is at most one of each at a time.
 
         Examples
         --------
         >>> from multiplay import AtLeast, Budget, Learner
         >>> learner = Learner(Budget(4, [4, 4], names=["air", "sea"]), loss_range=(0, 100))
-        >>> learner.promise(AtLeast(9, of={"air": 1, "*": 0}, plays=3, name="air freight"))
+        >>> learner.add_constraint(AtLeast(9, {"air": 1, "*": 0}, plays=3, name="air freight"))
         >>> sum(learner.ask().plan["air"] for day in range(3)) >= 9
         True
-        >>> learner.release("air freight")
-        >>> len(learner.promises())
-        0
+        >>> learner.end_constraint("air freight")
+        >>> learner.constraints()
+        []
         """
-        self.do(MakePromise(promise), key, at)
+        self.do(AddConstraint(constraint), key, at)
 
-    def release(self, name: str, *, key: str | None = None, at: When = None) -> None:
-        """End a promise by its name."""
-        self.do(Release(name), key, at)
+    def end_constraint(self, name: str, *, key: str | None = None, at: When = None) -> None:
+        """End a constraint by its name; those of a baseline and a switching cost are in ``name``.
 
-    def promises(self) -> pd.DataFrame:
-        """Return how every promise stands: what is used, what is expected, and whether it holds.
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner, SwitchingCost
+        >>> learner = Learner(Budget(4, [4, 4]), constraints=[SwitchingCost(0.1)])
+        >>> learner.end_constraint("switching cost")
+        """
+        self.do(EndConstraint(name), key, at)
+
+    def constraints(self) -> list[ConstraintReport]:
+        """Return every constraint with its settings, and what became of it so far.
 
         Returns
         -------
-        DataFrame
-            One row for each promise; its columns are the fields of ``PromiseReport``.
+        list
+            A ``BaselineReport``, a ``SwitchingReport``, and a ``PromiseReport`` for each promise;
+            all have the ``name`` and the ``constraint``.
 
         Examples
         --------
         >>> from multiplay import AtMost, Budget, Learner
         >>> plans = Budget(10, [10, 10], names=["air", "sea"])
         >>> co2 = AtMost(100, of={"air": 5, "sea": 1}, plays=5, name="CO2")
-        >>> learner = Learner(plans, loss_range=(0, 100), promises=[co2])
+        >>> learner = Learner(plans, loss_range=(0, 100), constraints=[co2])
         >>> play = learner.ask(ahead=[plans] * 4)
-        >>> row = learner.promises().loc[0]
-        >>> bool(row.used == 5 * play.plan["air"] + play.plan["sea"]), row.holds
+        >>> (report,) = learner.constraints()
+        >>> report.used == 5 * play.plan["air"] + play.plan["sea"], report.holds
         (True, 'sure')
         """
-        return promises_frame(self.promise_reports())
-
-    def promise_reports(self) -> list[PromiseReport]:
-        """Return the rows of ``promises``."""
-        return self.read(PromiseReports())
+        return self.read(Constraints())
 
     # ------------------------------------------------------------ reports that count
 
@@ -594,13 +599,6 @@ class Verbs(ABC):
         ('100 km', 10)
         """
         return self.read(Effects(level, by))
-
-    def allowance(self) -> Allowance:
-        """Return how much of the allowance is left, by what is believed now.
-
-        Raises ``InvalidInput`` without a baseline.
-        """
-        return self.read(AllowanceLeft())
 
     def best(
         self,

@@ -1,4 +1,4 @@
-"""Wire format: sets, promises, losses and tables as JSON, for the service and its clients."""
+"""Wire format: sets, constraints, losses and tables as JSON, for the service and its clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from multiplay import actions as sets
 from multiplay import features, policies
-from multiplay._support.builder import Builder, classes_of, errors_below
+from multiplay._support.builder import Builder, check_keys, classes_of, errors_below
 from multiplay._support.checks import is_list, is_number, natural_number
 from multiplay._support.csv_format import number_in
 from multiplay._support.frames import TableFile, column
@@ -22,8 +22,10 @@ from multiplay._support.serialization import (
     pack,
     types_in,
 )
+from multiplay.actions import Rule
 from multiplay.constraints import AtLeast, AtMost, Baseline, SwitchingCost
-from multiplay.constraints.promise import Promise, promise_of
+from multiplay.constraints.constraint import Constraint
+from multiplay.constraints.promise import PROMISES, STORED, Promise
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.features.table import item, rows_by_arm
@@ -40,14 +42,11 @@ from multiplay.learner.reports import (
 )
 from multiplay.studies.export import PLAYS, frame_of
 from multiplay.studies.play_history import PlayedPlan, rows_of
-from multiplay.studies.results import Arm, ArmEffect, Drift, Effect, columns_of
 from multiplay.types import Arrays
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-ARMS, DRIFT = columns_of(Arm), columns_of(Drift)
-EFFECTS, ARM_EFFECTS = columns_of(Effect), columns_of(ArmEffect)
 UNITS = "Use an int of at least 0."
 
 
@@ -99,39 +98,47 @@ def _with_arrays(plain: Any, arrays: Arrays) -> Any:
 @lru_cache(maxsize=1)
 def builder() -> Builder:
     """Return the builder of sets, policies and features from plain data; it imports nothing."""
-    constraints = {one.__name__: one for one in (AtLeast, AtMost, Baseline, SwitchingCost)}
-    kinds = {**classes_of(sets), **classes_of(policies), **constraints}
+    kinds = {**classes_of(sets), **classes_of(policies), **KINDS}
     return Builder({**kinds, **FEATURES, **WITHOUT_ARRAYS})
 
 
-# ------------------------------------------------------------ promises
+# ------------------------------------------------------------ constraints
+
+KINDS = {one.__name__: one for one in (AtLeast, AtMost, Baseline, SwitchingCost)}
+RULES = {name: kind for name, kind in classes_of(sets).items() if issubclass(kind, Rule)}
+CONSTRAINTS = Builder({**KINDS, **RULES, **WITHOUT_ARRAYS})
 
 
-def of_promise(promise: Promise) -> dict[str, Any]:
-    """Return a promise as plain data.
+def of_constraint(constraint: Constraint) -> dict[str, Any]:
+    """Return a constraint as plain data.
 
     Examples
     --------
-    >>> from multiplay import AtMost
-    >>> plain = of_promise(AtMost(40, {"air": 5}, plays=3, name="CO2"))
-    >>> plain["type"], plain["limit"], plain["of"], to_promise("promise", plain).name
+    >>> plain = of_constraint(AtMost(40, {"air": 5}, plays=3, name="CO2"))
+    >>> plain["type"], plain["limit"], plain["of"], to_constraint("constraint", plain).name
     ('AtMost', 40, {'air': 5.0}, 'CO2')
     """
-    plain = promise.record()
-    return {"type": plain.pop("kind")} | plain | {"of": dict(promise.of)}
+    plain: dict[str, Any] = to_plain("constraints", constraint)
+    return plain | ({"of": dict(constraint.of)} if isinstance(constraint, Promise) else {})
 
 
-def to_promise(where: str, plain: Mapping[str, Any]) -> Promise:
-    """Return the promise of plain data; errors name where it was given."""
+def to_constraint(where: str, plain: Mapping[str, Any]) -> Constraint:
+    """Return the constraint of plain data; errors name where it was given."""
+    kind = PROMISES.get(plain["type"]) if isinstance(plain.get("type"), str) else None
+    if kind is None:
+        made: Constraint = CONSTRAINTS.build(where, plain, Constraint)
+        return made
+    given = {name: value for name, value in plain.items() if name != "type"}  # an arm may be "type"
+    check_keys(where, given, (*STORED, "of"), ("limit", "of", "plays"), f"{kind.__name__}()")
     with errors_below(where):
-        return promise_of({**plain, "kind": plain["type"]})
+        return kind(**given)
 
 
 # ------------------------------------------------------------ savings
 
 
 def of_versus(given: Any) -> dict[str, Any]:
-    """Return what plays are compared with as plain data; the argument ``versus`` of ``saved``.
+    """Return what plays are compared with as plain data; the argument ``versus`` of ``savings``.
 
     Examples
     --------
@@ -198,6 +205,7 @@ def to_beliefs(plain: Mapping[str, Any], columns: Mapping[str, str]) -> pd.DataF
 
     Examples
     --------
+    >>> from multiplay.studies.results import ARM_EFFECTS
     >>> plain = {"items": [{"arm": "A", "effect": 2.0, "low": None, "high": None}], "misfit": "!"}
     >>> to_beliefs(plain, ARM_EFFECTS).attrs
     {'misfit': '!'}
@@ -219,6 +227,7 @@ def to_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> p
 
     Examples
     --------
+    >>> from multiplay.studies.results import ARM_EFFECTS
     >>> to_table([{"arm": "A", "effect": 2.0, "low": None, "high": None, "units": 2}], ARM_EFFECTS)
       arm  effect  low  high
     0   A     2.0  NaN   NaN

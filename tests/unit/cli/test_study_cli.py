@@ -535,8 +535,8 @@ def test_settings_from_a_file(run: Run, tmp_path: Path) -> None:
         'reports = "clip"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
         'words = { lane = "a" }\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
         'seed = "a"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
-        'promises = "CO2"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
-        'baseline = 3\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'constraints = "CO2"\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
+        'change = 15\n[actions]\ntype = "Budget"\ntotal = 1\ncaps = [1]',
         "[policy",
         "",
     ],
@@ -858,31 +858,57 @@ def test_a_study_of_an_optimisation_model(run: Run, tmp_path: Path) -> None:
 def test_promises_are_made_shown_and_released(run: Run, tmp_path: Path) -> None:
     amounts, ahead = tmp_path / "co2 of lanes.csv", tmp_path / "days.json"
     amounts.write_text("arm;amount\n*;80\nLyon->*;120,5\n", encoding="utf-8")
-    text = f"CO2 <= 2000 until 2027-11-30 plays 2 of {amounts}"
     settings = tmp_path / "promises.toml"
-    settings.write_text(f"promises = ['{text}']\n", encoding="utf-8")
+    settings.write_text(
+        f'[[constraints]]\ntype = "AtMost"\nname = "CO2"\nlimit = 2000\nof = "{amounts}"\n'
+        'until = "2027-11-30"\nplays = 2\n',
+        encoding="utf-8",
+    )
     assert run("create", "lanes", *LANES, "--settings", settings).code == 0
     ahead.write_text('[{"demand": [5, 5]}]', encoding="utf-8")
     said = run("ask", "lanes", "--ahead", ahead, "--json").json
     assert [*said["prices"]] == ["CO2"]
     assert said["held"] is False
     used = sum(units * (120.5 if arm[:4] == "Lyon" else 80) for arm, units in said["plan"].items())
-    (row,) = run("promises", "lanes", "--json").json
-    assert (row["used"], row["limit"], row["left_plays"], row["holds"]) == (used, 2000, 1, "sure")
-    assert run("show", "lanes", "--json").json["promises"] == [row]
+    (row,) = run("constraints", "lanes", "--json").json
+    assert row["constraint"]["limit"] == 2000
+    assert (row["used"], row["left_plays"], row["holds"]) == (used, 1, "sure")
+    assert run("show", "lanes", "--json").json["constraints"] == [row]
     assert "will it hold? sure" in " ".join(run("show", "lanes").out.split())
-    table = run("promises", "lanes").out
+    table = run("constraints", "lanes").out
     assert "at most 2,000" in table
 
-    soft = run("promise", "lanes", f"contract>=3 plays 9 of {amounts} soft", "--json").json
-    expected = {"name": "contract", "kind": "at least", "hard": False, "until": None, "plays": 9}
-    assert {name: soft[name] for name in expected} == expected
+    soft = run("add-constraint", "lanes", f"contract>=3 plays 9 of {amounts} soft", "--json").json
+    expected = {"type": "AtLeast", "name": "contract", "hard": False, "until": None, "plays": 9}
+    assert expected.items() <= soft["constraint"].items()
     assert "prices: CO2" in run("ask", "lanes").out
-    assert run("release", "lanes", "CO2").out == "CO2: released\n"
-    assert "Did you mean 'contract'" in run("release", "lanes", "contrac").err
-    assert [row["name"] for row in run("promises", "lanes", "--json").json] == ["contract"]
-    run("release", "lanes", "contract")
-    assert run("promises", "lanes") == (0, "", "no promises\n")
+    assert run("end-constraint", "lanes", "CO2").out == "CO2: ended\n"
+    assert "Did you mean 'contract'" in run("end-constraint", "lanes", "contrac").err
+    assert [row["name"] for row in run("constraints", "lanes", "--json").json] == ["contract"]
+    run("end-constraint", "lanes", "contract")
+    assert run("constraints", "lanes") == (0, "", "no constraints\n")
+
+
+def test_a_baseline_and_a_switching_cost_are_added(run: Run, tmp_path: Path) -> None:
+    settings, prices = tmp_path / "lanes.toml", tmp_path / "prices.csv"
+    settings.write_text('[[constraints]]\ntype = "SwitchingCost"\ncost = 15\n')
+    prices.write_text("arm,price\n*,3\n")
+    assert run("create", "lanes", *LANES, "--settings", settings).code == 0
+    limit = ("add-constraint", "lanes", "--baseline", "in-proportion", "--allowance", "0.05")
+    added = run(*limit, "--per", "week", "--json").json["constraint"]
+    assert (added["rule"]["type"], added["allowance"], added["per"]) == (
+        "InProportion",
+        0.05,
+        "week",
+    )
+    assert "multiplay study end-constraint STUDY 'baseline'" in run(*limit).err
+    assert "one constraint" in run(*limit, "--switching-cost", "3").err
+    assert "one constraint" in run("add-constraint", "lanes").err
+    rows = run("constraints", "lanes").out.splitlines()
+    assert [row.partition(":")[0] for row in rows] == ["baseline", "switching cost"]
+    assert run("end-constraint", "lanes", "baseline", "--json").json == {"ended": "baseline"}
+    assert run("add-constraint", "lanes", "--baseline", "each-day").code == 0
+    assert "Use multiplay study constraints" in run("allowance", "lanes").err
 
 
 @pytest.mark.parametrize(
@@ -905,13 +931,12 @@ def test_a_promise_that_is_wrong_says_where(
 ) -> None:
     amounts = tmp_path / "co2.csv"
     amounts.write_text("arm,amount\n*,80\n")
-    settings = tmp_path / "promises.toml"
-    settings.write_text(f"promises = ['{text.format(amounts)}']\n")
-    said = run("create", "lanes", *LANES, "--settings", settings)
+    run("create", "lanes", *LANES)
+    said = run("add-constraint", "lanes", text.format(amounts))
     assert said.code != 0
-    assert "promises" in said.err
+    assert "promise" in said.err
     assert reason in " ".join(said.err.split())
-    assert run("list", "--json").json["studies"] == []
+    assert run("constraints", "lanes", "--json").json == []
 
 
 @pytest.mark.parametrize(
@@ -929,7 +954,8 @@ def test_amounts_that_are_wrong_are_named(run: Run, tmp_path: Path, file: str, r
     amounts = tmp_path / "co2.csv"
     amounts.write_text(file)
     settings = tmp_path / "promises.toml"
-    settings.write_text(f"promises = ['CO2 <= 9 plays 2 of {amounts}']\n")
+    promise = f'type = "AtMost"\nname = "CO2"\nlimit = 9\nplays = 2\nof = "{amounts}"\n'
+    settings.write_text(f"[[constraints]]\n{promise}")
     said = run("create", "lanes", *LANES, "--settings", settings)
     assert said.code != 0
     assert reason in " ".join(said.err.split())

@@ -118,7 +118,7 @@ def test_simulation_equals_a_learner_whose_reports_come_at_once() -> None:
     for inner, per in ((BootstrapCTS(), None), (BootstrapCTS(memory=Changes()), None)):
         rule = FixedPlan({"s1->d1": 0, "s1->d2": 3, "s2->d1": 4})
         policy = Constrained(inner, [Baseline(rule, 0.05, per=per)])
-        learner = Learner(plans, inner, baseline=rule, allowance=0.05, per=per)
+        learner = Learner(plans, inner, constraints=[Baseline(rule, 0.05, per=per)])
         other = Learner(plans, policy)
         rng, restricted = np.random.default_rng(2), 0
         for _ in range(15):

@@ -33,18 +33,6 @@ ORDERED = GenCTS(unit_means="ordered")
 CASES = [list(one) for k in range(4) for one in combinations(LIMITS, k)]
 
 
-def of_learner(limits: list[Any]) -> dict[str, Any]:
-    found = dict[str, Any]()
-    for one in limits:
-        if isinstance(one, SwitchingCost):
-            found["change"] = one.cost
-        elif isinstance(one, Baseline):
-            found |= {"baseline": one.rule, "allowance": one.allowance}
-        else:
-            found["promises"] = [one]
-    return found
-
-
 @pytest.mark.parametrize("policy", [BootstrapCTS(memory=Changes()), ORDERED], ids=repr)
 @pytest.mark.parametrize("limits", CASES, ids=lambda one: ", ".join(each.name for each in one))
 def test_simulations_play_as_a_learner_whose_reports_come_at_once(
@@ -52,7 +40,7 @@ def test_simulations_play_as_a_learner_whose_reports_come_at_once(
 ) -> None:
     if policy == ORDERED and LIMITS[1] in limits:
         limits = [one for one in limits if one is not LIMITS[1]]  # an allowance compares means
-    learner = Learner(PLANS, policy, **of_learner(limits))
+    learner = Learner(PLANS, policy, constraints=limits)
     other = Learner(PLANS, Constrained(policy, limits))
     rng = np.random.default_rng(2)
     for _ in range(6):

@@ -1,16 +1,19 @@
 """Allowance of learners and studies: what counts, what is kept, and what is refused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from constraint_reports import baseline_report
 from feature_twin import FeatureTwin
 
 from multiplay import (
     ESCB,
+    Baseline,
     BootstrapCTS,
     Budget,
     FeatureCTS,
@@ -28,13 +31,14 @@ from multiplay import (
     Words,
 )
 from multiplay.constraints.baseline import z_of
-from multiplay.learner.allowance import Allowance
 
 EUROS = (0.0, 250.0)
 PLANS = Transport([5, 6, 7], [6, 7, 5])
 MEANS = dict(zip(PLANS.names, np.random.default_rng(1).uniform(40, 160, PLANS.d), strict=True))
 MONDAY = datetime(2026, 11, 16, 8, tzinfo=UTC)
-SETTINGS: dict[str, Any] = {"loss_range": EUROS, "baseline": InProportion(), "allowance": 0.05}
+SHARE = Baseline(InProportion(), 0.05)
+SETTINGS: dict[str, Any] = {"loss_range": EUROS, "constraints": [SHARE]}
+WEEKLY: dict[str, Any] = SETTINGS | {"constraints": [replace(SHARE, per="week")]}
 Live = Learner | Study
 STORE = "memory://allowance"
 
@@ -52,7 +56,7 @@ def day(live: Live, number: int, **given: Any) -> PendingPlay:
     return play
 
 
-def by_hand(live: Live, plays: list[PendingPlay], share: float, sure: float) -> Allowance:
+def by_hand(live: Live, plays: list[PendingPlay], share: float, sure: float) -> tuple[float, ...]:
     """Compute the allowance from plays and the losses told, arm by arm."""
     table = live.arms().set_index("arm")
     spent = left = variance = 0.0
@@ -67,11 +71,13 @@ def by_hand(live: Live, plays: list[PendingPlay], share: float, sure: float) -> 
         left += ((1 + share) * base - played) * m
         variance += v * ((1 + share) * base - played) ** 2
     restricted = sum(play.restricted for play in plays)
-    return Allowance(spent, left, left - z_of(sure) * variance**0.5, len(plays), restricted)
+    return (spent, left, left - z_of(sure) * variance**0.5, len(plays), restricted)
 
 
 def test_allowance_by_hand_and_first_play() -> None:
-    learner = Learner(PLANS, BootstrapCTS(), **SETTINGS, sure=0.9)
+    learner = Learner(
+        PLANS, BootstrapCTS(), **SETTINGS | {"constraints": [replace(SHARE, sure=0.9)]}
+    )
     plays = [day(learner, k) for k in range(12)]
     first = plays[0]
     assert (
@@ -81,15 +87,17 @@ def test_allowance_by_hand_and_first_play() -> None:
     )
     assert first.explores == 0
     assert plays[-1].explores == sum(max(plays[-1].plan[a] - first.plan[a], 0) for a in MEANS) > 0
-    assert learner.allowance() == pytest.approx(by_hand(learner, plays, 0.05, 0.9))
+    assert baseline_report(learner)[2:] == pytest.approx(by_hand(learner, plays, 0.05, 0.9))
 
 
 def test_the_policy_is_free_again_with_its_own_random_numbers() -> None:
     """A huge allowance changes nothing, and a tiny one begins with the baseline."""
     for policy in (GenCTS(), BootstrapCTS(), None):
         free = Learner(PLANS, policy, loss_range=EUROS)
-        huge = Learner(PLANS, policy, loss_range=EUROS, baseline=InProportion(), allowance=1e6)
-        tiny = Learner(PLANS, policy, loss_range=EUROS, baseline=InProportion(), allowance=1e-9)
+        huge = Learner(PLANS, policy, loss_range=EUROS, constraints=[Baseline(InProportion(), 1e6)])
+        tiny = Learner(
+            PLANS, policy, loss_range=EUROS, constraints=[Baseline(InProportion(), 1e-9)]
+        )
         for k in range(5):
             ours, theirs, none = (day(one, k) for one in (huge, free, tiny))
             assert ours.plan == theirs.plan
@@ -116,65 +124,65 @@ def test_pending_plays_count_cancelled_ones_do_not(make: Callable[..., Live]) ->
     live = make(**SETTINGS)
     for k in range(4):
         day(live, k)
-    before = live.allowance()
+    before = baseline_report(live)
     waiting = [live.ask() for _ in range(3)]
-    assert live.allowance().days == before.days + 3
-    assert live.allowance() != before
+    assert baseline_report(live).days == before.days + 3
+    assert baseline_report(live) != before
     live.cancel(waiting[0])
     live.expire(0.0)
-    assert live.allowance() == before
+    assert baseline_report(live) == before
     live.learn(waiting[0].plan, bills(waiting[0]))  # an external plan is not counted
-    assert live.allowance().days == before.days
+    assert baseline_report(live).days == before.days
     play = live.ask()
     live.tell(play, {}, missing="ignore")  # of which nothing was seen: it was played
-    assert live.allowance().days == before.days + 1
+    assert baseline_report(live).days == before.days + 1
 
 
 @BOTH
 def test_corrections_change_beliefs_and_not_the_units(make: Callable[..., Live]) -> None:
     live, twin = make(**SETTINGS), Learner(PLANS, **SETTINGS)
     plays = [day(live, k) for k in range(8)]
-    before = live.allowance()
+    before = baseline_report(live)
     wrong = {arm: [200.0] * len(losses) for arm, losses in bills(plays[3]).items()}
     live.correct("day 3", wrong)
-    assert live.allowance().days == before.days
-    assert live.allowance().spent != before.spent
+    assert baseline_report(live).days == before.days
+    assert baseline_report(live).spent != before.spent
     live.correct("day 3", bills(plays[3]))
-    assert live.allowance() == pytest.approx(before)
+    assert baseline_report(live)[2:] == pytest.approx(before[2:])
     live.retract("day 7")
-    assert live.allowance().days == before.days  # it is pending again
+    assert baseline_report(live).days == before.days  # it is pending again
     live.cancel("day 7")
-    assert live.allowance().days == before.days - 1
+    assert baseline_report(live).days == before.days - 1
     assert [day(twin, k).baseline for k in range(2)] == [play.baseline for play in plays[:2]]
     assert live.ask(key="day 2").restricted == plays[2].restricted  # of a closed play
     assert live.ask(key="day 2").baseline == plays[2].baseline
 
 
 def test_weeks_begin_on_monday() -> None:
-    learner = Learner(PLANS, **SETTINGS, per="week")
+    learner = Learner(PLANS, **WEEKLY)
     second = 86_400.0
     for k in range(6):
         day(learner, k, at=MONDAY.timestamp() + k * second)
     monday = learner.ask(at=MONDAY.timestamp() + 7 * second)
-    assert learner.allowance().days == 7
-    dated = Learner(PLANS, **SETTINGS, per="week")  # asked at any time: the dates of keys count
+    assert baseline_report(learner).days == 7
+    dated = Learner(PLANS, **WEEKLY)  # asked at any time: the dates of keys count
     for k in (*range(6), 7):
         play = dated.ask(key=f"{MONDAY + timedelta(k):%Y-%m-%d}")
         if k < 6:
             dated.tell(play, bills(play))
-    assert dated.allowance() == learner.allowance()
-    state, base = learner.engine.allowance, monday.baseline
+    assert baseline_report(dated) == baseline_report(learner)
+    state, base = learner.engine.constraints.allowance, monday.baseline
     assert state is not None
     assert base is not None
     assert state.units[1].tolist() == list(base.values())
     learner.cancel(monday)
     assert not state.units.any()
-    assert learner.allowance()[:3] == (0.0, 0.0, 0.0)
+    assert baseline_report(learner)[2:5] == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("rule", [InProportion(), PriceList(MEANS), "each day"])
 def test_study_verifies_reopens_and_follows(rule: Any) -> None:
-    settings = {**SETTINGS, "baseline": rule, "per": "week"}
+    settings = {**SETTINGS, "constraints": [Baseline(rule, per="week")]}
     given: dict[str, Any] = {}
     if rule == "each day":
         given["baseline"] = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
@@ -191,23 +199,23 @@ def test_study_verifies_reopens_and_follows(rule: Any) -> None:
             live.cancel(play)
         else:
             live.tell(play, bills(play))
-    assert study.allowance() == other.allowance()
-    assert study.allowance().days == 34
+    assert baseline_report(study) == baseline_report(other)
+    assert baseline_report(study).days == 34
     verified = study.verify()
     assert verified.ok, verified
     again = Study.open("allowed", store=STORE)
-    assert again.allowance() == study.allowance()
+    assert baseline_report(again) == baseline_report(study)
     assert again.ask(**given).plan == study.pending()[-1].plan
 
 
 def test_save_and_load_continue(tmp_path: Path) -> None:
-    learner = Learner(PLANS, **SETTINGS, per="week")
+    learner = Learner(PLANS, **WEEKLY)
     for k in range(5):
         day(learner, k)
     waiting = learner.ask()
     learner.save(tmp_path / "learner")
     loaded = Learner.load(tmp_path / "learner")
-    assert loaded.allowance() == learner.allowance()
+    assert baseline_report(loaded) == baseline_report(learner)
     assert loaded.ask().plan == learner.ask().plan
     loaded.cancel(waiting.id)
     learner.cancel(waiting.id)
@@ -215,18 +223,18 @@ def test_save_and_load_continue(tmp_path: Path) -> None:
         "day 3", {a: [90.0] * len(k) for a, k in bills(learner.ask(key="day 3")).items()}
     )
     loaded.correct("day 3", {a: [90.0] * len(k) for a, k in bills(loaded.ask(key="day 3")).items()})
-    assert loaded.allowance() == learner.allowance()
+    assert baseline_report(loaded) == baseline_report(learner)
 
 
 def test_rewards_and_other_sets() -> None:
     """With rewards the plan may bring a little less; on sets without flows, plan or baseline."""
     plans = Budget(20, [20, 20], names=["air", "sea"], sense="max")
-    learner = Learner(plans, loss_range=(0, 100), baseline=InProportion(), allowance=0.1)
+    learner = Learner(plans, loss_range=(0, 100), constraints=[Baseline(InProportion(), 0.1)])
     for _ in range(15):
         play = learner.ask()
         learner.tell(play, {"air": [30.0] * play.plan["air"], "sea": [60.0] * play.plan["sea"]})
     assert play.plan["sea"] > 15
-    assert learner.allowance().spent < 0 < learner.allowance().left
+    assert baseline_report(learner).spent < 0 < baseline_report(learner).left
 
 
 def test_why_says_what_the_policy_wanted() -> None:
@@ -238,26 +246,35 @@ def test_why_says_what_the_policy_wanted() -> None:
     assert " trucks on " in text or " truck on " in text
 
 
+BAD_BASELINES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Baseline(InProportion(), 0), "allowance"),
+    (lambda: Baseline(InProportion(), -0.1), "allowance"),
+    (lambda: Baseline(InProportion(), float("nan")), "allowance"),
+    (lambda: Baseline(InProportion(), float("inf")), "allowance"),
+    (lambda: Baseline(InProportion(), "3 %"), "allowance"),  # type: ignore[arg-type]
+    (lambda: Baseline(InProportion(), True), "allowance"),
+    (lambda: Baseline(None), "rule"),  # type: ignore[arg-type]
+    (lambda: Baseline(lambda actions: actions.n), "rule"),  # type: ignore[arg-type]
+    (lambda: Baseline("every day"), "rule"),
+    (lambda: Baseline(InProportion), "rule"),  # type: ignore[arg-type]
+    (lambda: Baseline({"s1->d1": 3}), "rule"),  # type: ignore[arg-type]
+    (lambda: Baseline(InProportion(), sure=1), "sure"),
+    (lambda: Baseline(InProportion(), sure=0.2), "sure"),
+    (lambda: Baseline(InProportion(), sure="yes"), "sure"),  # type: ignore[arg-type]
+    (lambda: Baseline(InProportion(), per="month"), "per"),
+    (lambda: Baseline(InProportion(), per=["week"]), "per"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("make", "argument"), BAD_BASELINES)
+def test_bad_baselines_are_refused(make: Callable[[], Any], argument: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        make()
+    assert error.value.argument == argument
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"allowance": 0}, "allowance"),
-    ({"allowance": -0.1}, "allowance"),
-    ({"allowance": float("nan")}, "allowance"),
-    ({"allowance": float("inf")}, "allowance"),
-    ({"allowance": "3 %"}, "allowance"),
-    ({"allowance": True}, "allowance"),
-    ({"baseline": None}, "baseline"),
-    ({"baseline": None, "allowance": None, "per": "week"}, "baseline"),
-    ({"baseline": None, "allowance": None, "sure": 0.9}, "baseline"),
-    ({"baseline": lambda actions: actions.n}, "baseline"),
-    ({"baseline": "every day"}, "baseline"),
-    ({"baseline": InProportion}, "baseline"),
-    ({"baseline": {"s1->d1": 3}}, "baseline"),
-    ({"baseline": PriceList({"s1->d1": 3.0})}, "baseline"),
-    ({"sure": 1}, "sure"),
-    ({"sure": 0.2}, "sure"),
-    ({"sure": "yes"}, "sure"),
-    ({"per": "month"}, "per"),
-    ({"per": ["week"]}, "per"),
+    ({"constraints": [Baseline(PriceList({"s1->d1": 3.0}))]}, "baseline"),
     ({"loss_range": (-10, 250)}, "loss_range"),
     ({"loss_range": {"s1->d1": (-10, 250), "*": (0, 250)}}, "loss_range"),
     ({"policy": GenLBINFV()}, "policy"),
@@ -303,10 +320,13 @@ def test_an_allowance_with_features_is_that_of_dense_matrices() -> None:
         safe = mean[0] - z * deviation[0] >= -1e-9
         assert safe or play.plan == play.baseline
         between += safe and play.plan != play.baseline
-        used, ends = learner.allowance(), twin.posterior(np.stack([total[0] - total[1], total[1]]))
+        used, ends = (
+            baseline_report(learner),
+            twin.posterior(np.stack([total[0] - total[1], total[1]])),
+        )
         spent = 250 * ends[0][0]
         left = 0.05 * 250 * ends[0][1] - spent
-        assert np.allclose(used[:3], [spent, left, left - 250 * z * deviation[0]], atol=1e-6)
+        assert np.allclose(used[2:5], [spent, left, left - 250 * z * deviation[0]], atol=1e-6)
         costs = bills_in(bool(rain), play)
         learner.tell(play, costs)
         arms = np.flatnonzero(plans[0])
@@ -324,14 +344,14 @@ def test_a_study_with_features_and_an_allowance_verifies(tmp_path: Path) -> None
         for number in range(6):
             play = live.ask(features={"rain": number % 3 == 0})
             if number == 2:
-                before = live.allowance()
+                before = baseline_report(live)[2:]
                 live.cancel(live.ask(features={"rain": True}))
-                assert np.allclose(before, live.allowance())
+                assert np.allclose(before, baseline_report(live)[2:])
             live.tell(play, bills_in(number % 3 == 0, play))
     learner.save(file)
-    assert Study.open("a", store=store).allowance() == study.allowance()
+    assert baseline_report(Study.open("a", store=store)) == baseline_report(study)
     again = Learner.load(file)
-    assert again.allowance() == learner.allowance()
+    assert baseline_report(again) == baseline_report(learner)
     sunny = {"rain": False}
     assert again.ask(features=sunny).plan == learner.ask(features=sunny).plan
     assert Study.open("a", store=store).verify().ok
@@ -340,7 +360,7 @@ def test_a_study_with_features_and_an_allowance_verifies(tmp_path: Path) -> None
 @BOTH
 def test_bad_baselines_of_a_day_change_nothing(make: Callable[..., Live]) -> None:
     usual = dict(zip(PLANS.names, InProportion().plan(PLANS).tolist(), strict=True))
-    live = make(**SETTINGS | {"baseline": "each day"})
+    live = make(**SETTINGS | {"constraints": [Baseline("each day")]})
     bad: list[Any] = [
         None,
         {},
@@ -354,10 +374,8 @@ def test_bad_baselines_of_a_day_change_nothing(make: Callable[..., Live]) -> Non
         with pytest.raises(InvalidInput) as error:
             live.ask(baseline=one)
         assert error.value.argument.startswith("baseline")
-    assert (live.asked, live.allowance().days) == (0, 0)
+    assert (live.asked, baseline_report(live).days) == (0, 0)
     assert live.ask(baseline=usual).plan == usual
     for settings in (SETTINGS, {"loss_range": EUROS}):
         with pytest.raises(InvalidInput, match="baseline"):
             Learner(PLANS, **settings).ask(baseline=usual)
-    with pytest.raises(InvalidInput, match="allowance"):
-        Learner(PLANS).allowance()

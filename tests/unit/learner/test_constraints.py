@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from constraint_reports import baseline_report, promise_reports
 
 from multiplay import (
     AtMost,
+    Baseline,
     BootstrapCTS,
     Budget,
     Changes,
@@ -18,6 +20,7 @@ from multiplay import (
     InProportion,
     Learner,
     Study,
+    SwitchingCost,
     Transport,
 )
 
@@ -25,16 +28,16 @@ PLANS = Transport([8, 9, 13], [10, 10, 10])
 MEANS = np.random.default_rng(3).uniform(20, 180, PLANS.d)
 AMOUNTS = {name: float(1 + 7 * i % 5) for i, name in enumerate(PLANS.names)}
 LIMIT, DAYS = 930.0, 12
-GIVEN: dict[str, dict[str, Any]] = {
-    "promise": {"promises": [AtMost(LIMIT, of=AMOUNTS, plays=DAYS, name="CO2")]},
-    "switching": {"change": 15.0},
-    "baseline": {"baseline": InProportion(), "allowance": 0.03},
+GIVEN = {
+    "promise": AtMost(LIMIT, of=AMOUNTS, plays=DAYS, name="CO2"),
+    "switching": SwitchingCost(15.0),
+    "baseline": Baseline(InProportion(), 0.03),
 }
 CASES = [one for k in range(4) for one in combinations(GIVEN, k)]
 
 
 def settings(names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for one in names for name, value in GIVEN[one].items()}
+    return {"constraints": [GIVEN[name] for name in names]}
 
 
 def bill(play: Any, rng: np.random.Generator) -> dict[str, list[float]]:
@@ -64,10 +67,10 @@ def test_all_constraints_hold_together(policy: Any) -> None:
         learner = Learner(PLANS, policy, seed=1, loss_range=(0, 200), **settings(names))
         _, used[names], changed[names] = played(learner)
         if "promise" in names:
-            (report,) = learner.promise_reports()
+            (report,) = promise_reports(learner)
             assert used[names] == report.used <= LIMIT
         if "baseline" in names:
-            assert learner.allowance().sure_of >= 0
+            assert baseline_report(learner).sure_of >= 0
     assert used[()] > LIMIT
     assert changed["switching",] <= changed[()]
     assert changed["promise", "switching"] <= changed["promise",]
@@ -97,7 +100,7 @@ def test_a_promise_comes_before_a_baseline_that_breaks_it() -> None:
     co2 = AtMost(40, of={"air": 1, "sea": 0}, plays=10, name="CO2")
     rule = FixedPlan({"air": 10, "sea": 0})
     learner = Learner(
-        plans, GenCTS(), seed=1, loss_range=(0, 100), baseline=rule, allowance=0.02, promises=[co2]
+        plans, GenCTS(), seed=1, loss_range=(0, 100), constraints=[Baseline(rule, 0.02), co2]
     )
     used, said = 0, 0
     for _ in range(10):
@@ -108,4 +111,4 @@ def test_a_promise_comes_before_a_baseline_that_breaks_it() -> None:
         learner.tell(play, {"air": [20.0] * play.plan["air"], "sea": [60.0] * play.plan["sea"]})
     assert used <= 40
     assert said >= 5
-    assert learner.allowance().spent > 0
+    assert baseline_report(learner).spent > 0

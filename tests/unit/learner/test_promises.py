@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from constraint_reports import promise_reports
 
 from multiplay import (
     AtLeast,
@@ -101,31 +102,35 @@ def test_used_amounts_are_right_after_replay(tmp_path: Path, hard: bool) -> None
     """The same calls of a learner and a study; saved, loaded, opened again and verified."""
     days = random_days(1)
     promises = two_promises(days, hard=hard)
-    settings: dict[str, Any] = {"loss_range": (0, 250), "varying_set": True, "promises": promises}
+    settings: dict[str, Any] = {
+        "loss_range": (0, 250),
+        "varying_set": True,
+        "constraints": promises,
+    }
     learner = Learner(days[0], **settings)
     store = f"sqlite:///{tmp_path / 'study.db'}"
     study = Study.create("lanes", days[0], store=store, **settings)
     for one in (learner, study):
         plans = month(one, days)
-        co2, carrier = one.promise_reports()
+        co2, carrier = promise_reports(one)
         assert co2.used == used(plans, CO2)
         assert carrier.used == used(plans, CARRIER)
         assert (co2.external, carrier.left_plays) == (used(plans[-1:], CO2), 1)
     assert "replay to the same state" in str(study.verify())
     learner.save(tmp_path / "learner")
     loaded, opened = Learner.load(tmp_path / "learner"), Study.open("lanes", store=store)
-    assert loaded.promise_reports() == learner.promise_reports()
-    assert opened.promise_reports() == study.promise_reports()
+    assert promise_reports(loaded) == promise_reports(learner)
+    assert promise_reports(opened) == promise_reports(study)
     live, then = (x.ask(actions=days[7], key="last") for x in (learner, loaded))
     assert (live.plan, live.prices, live.held) == (then.plan, then.prices, then.held)
     asked = opened.ask(actions=days[7], key="last")
     study.tell("last", bills(asked))
     again = study.ask(actions=days[7], key="last")
     assert (again.prices, again.held) == (asked.prices, asked.held)
-    study.release("CO2")
-    study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
-    study.promise(AtMost(9, CO2, plays=2, name="CO2"), key="new")
-    assert [row.used for row in opened.promise_reports() if row.name == "CO2"] == [0]
+    study.end_constraint("CO2")
+    study.add_constraint(AtMost(9, CO2, plays=2, name="CO2"), key="new")
+    study.add_constraint(AtMost(9, CO2, plays=2, name="CO2"), key="new")
+    assert [row.used for row in promise_reports(opened) if row.name == "CO2"] == [0]
     assert "replay to the same state" in str(Study.open("lanes", store=store).verify())
 
 
@@ -136,15 +141,15 @@ def test_a_sure_promise_is_kept(policy: Any) -> None:
         days = random_days(seed)
         promises = two_promises(days)
         learner = Learner(
-            days[0], policy, seed=seed, loss_range=(0, 250), varying_set=True, promises=promises
+            days[0], policy, seed=seed, loss_range=(0, 250), varying_set=True, constraints=promises
         )
         for t, day in enumerate(days):
             play = learner.ask(actions=day, ahead=days[t + 1 :])
             learner.tell(play, bills(play))
-            assert {row.holds for row in learner.promise_reports()} == {"sure"}
-        co2, carrier = learner.promise_reports()
-        assert co2.used <= co2.limit
-        assert carrier.used >= carrier.limit
+            assert {row.holds for row in promise_reports(learner)} == {"sure"}
+        co2, carrier = promise_reports(learner)
+        assert co2.used <= co2.constraint.limit
+        assert carrier.used >= carrier.constraint.limit
 
 
 def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
@@ -158,7 +163,7 @@ def test_the_price_is_the_shadow_price_of_the_remaining_plays() -> None:
         bill = dict(zip(day.names, means.tolist(), strict=True))
         learner.learn(plan, {arm: [bill[arm]] * k for arm, k in plan.items()}, actions=day)
     for one in promises:
-        learner.promise(one)
+        learner.add_constraint(one)
     seen = learner.arms().set_index("arm")["average"].reindex(days[0].names).fillna(0.0)
     amounts = np.stack([one.sign * one.amounts(days[0].names) for one in promises])
     sets = [RemainingSet(day, 1.0, seen.to_numpy(), amounts) for day in days]
@@ -183,12 +188,12 @@ def test_a_budget_is_not_spent_too_early() -> None:
     used = list[float]()
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        learner = Learner(plans, GenCTS(), seed=seed, loss_range=(0, 1), promises=[money])
+        learner = Learner(plans, GenCTS(), seed=seed, loss_range=(0, 1), constraints=[money])
         for _ in range(30):
             play = learner.ask()
             arms = [arm for arm, units in play.plan.items() if units]
             learner.tell(play, {arm: [float(rng.random() < chance[arm])] for arm in arms})
-        used.append(learner.promise_reports()[0].used / money.limit)
+        used.append(promise_reports(learner)[0].used / money.limit)
     assert 0.4 < np.mean(used) < 0.56
 
 
@@ -209,7 +214,7 @@ def test_known_costs_and_features(tmp_path: Path) -> None:
         share = least_use([plans] * 6, costs, 0.5)
         promises = [AtMost(share, costs, plays=6, name="CO2")]
         store = f"sqlite:///{tmp_path / f'{k}.db'}"
-        settings |= {"loss_range": (0, 100), "promises": promises, "store": store}
+        settings |= {"loss_range": (0, 100), "constraints": promises, "store": store}
         study = Study.create("days", plans, **settings)
         for t, today in enumerate(days):
             given = {} if today is None else {"features": today}
@@ -219,8 +224,8 @@ def test_known_costs_and_features(tmp_path: Path) -> None:
             dear = 90.0 if today and today["rain"] else 30.0
             bill = {"arm 1": 20.0, "arm 2": dear}
             study.tell(play, {arm: [bill[arm]] * units for arm, units in play.plan.items()})
-        (row,) = study.promise_reports()
-        assert row.used <= row.limit
+        (row,) = promise_reports(study)
+        assert row.used <= row.constraint.limit
         assert "replay to the same state" in str(study.verify())
 
 
@@ -230,7 +235,7 @@ def test_without_a_binding_promise_plays_are_the_same() -> None:
     loose = [AtMost(1e9, CO2, plays=PLAYS, name="CO2")]
     plans = []
     for promises in ([], loose):
-        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, promises=promises)
+        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, constraints=promises)
         plays = []
         for day in days:
             plays.append(learner.ask(actions=day))
@@ -246,14 +251,14 @@ def test_prices_alone_move_a_policy_that_draws_its_plans() -> None:
     study = Study.create("boxes", plans, GenLBINFV(), **given)
     for _ in range(20):
         study.learn({"air": 5, "sea": 5}, {"air": [20.0] * 5, "sea": [60.0] * 5})
-    study.promise(co2)
+    study.add_constraint(co2)
     play = study.ask()
     assert play.prices["CO2"] > 0
     assert not play.held
     assert "a unit of CO2 costs" in str(play.why())
     study.tell(play, {arm: [30.0] * units for arm, units in play.plan.items()})
     assert "replay to the same state" in str(study.verify())
-    study.release("CO2")
+    study.end_constraint("CO2")
     assert study.ask().prices == {}
 
 
@@ -263,24 +268,25 @@ def test_promises_of_different_lengths() -> None:
         days = random_days(seed)
         long, _ = two_promises(days)
         short = AtMost(least_use(days[:4], CARRIER, 0.2), CARRIER, plays=4, name="week")
-        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, promises=[long, short])
+        learner = Learner(days[0], loss_range=(0, 250), varying_set=True, constraints=[long, short])
         for t, day in enumerate(days):
             if t == 4:
-                learner.release("week")
+                learner.end_constraint("week")
             play = learner.ask(actions=day, ahead=days[t + 1 :])
             learner.tell(play, bills(play))
             assert all(
-                row.holds == "sure" and row.used <= row.limit for row in learner.promise_reports()
+                row.holds == "sure" and row.used <= row.constraint.limit
+                for row in promise_reports(learner)
             )
 
 
 def test_plans_of_the_user_are_played_and_said() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(12, {"air": 5, "sea": 1}, plays=3, name="CO2")
-    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), constraints=[co2])
     play = learner.ask(fixed={"air": 2}, ahead=[plans] * 2)
     assert play.plan == {"air": 2, "sea": 2}
-    (row,) = learner.promise_reports()
+    (row,) = promise_reports(learner)
     assert row.holds == "no: at best 20"
     for _ in range(2):
         assert learner.ask(ahead=[plans]).plan == {"air": 0, "sea": 4}
@@ -294,10 +300,10 @@ def test_plans_of_the_user_are_played_and_said() -> None:
 def test_a_promise_ends_with_its_date() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(4, {"air": 5, "sea": 1}, plays=3, until="2026-11-30", name="CO2")
-    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), constraints=[co2])
     assert learner.ask(key="2026-11-30").plan["air"] == 0
     assert learner.ask(key="2026-12-01").prices == {}
-    (row,) = learner.promise_reports()
+    (row,) = promise_reports(learner)
     assert (row.used, row.left_plays, row.holds) == (4, 0, "sure")
 
 
@@ -306,12 +312,12 @@ def test_bad_input() -> None:
     good = AtMost(12, {"*": 1}, plays=3, name="CO2")
 
     def learner(*promises: Any, **rest: Any) -> Learner:
-        return Learner(plans, loss_range=(0, 100), promises=list(promises), **rest)
+        return Learner(plans, loss_range=(0, 100), constraints=list(promises), **rest)
 
     cases: list[tuple[Any, str]] = [
-        (lambda: learner(good, good), "different names"),
-        (lambda: learner("CO2 <= 3"), "Promise"),
-        (lambda: Learner(plans, promises=good), "a list of promises"),  # type: ignore[arg-type]
+        (lambda: learner(good, good), "one constraint of the name"),
+        (lambda: learner("CO2 <= 3"), "a Constraint"),
+        (lambda: Learner(plans, constraints=good), "a list of constraints"),  # type: ignore[arg-type]
         (lambda: learner(AtMost(3, {"air": 1}, plays=3, name="CO2")), "CO2.*none for 'sea'"),
         (lambda: learner(AtMost(3, {"*": 1, "aire": 2}, plays=3)), "Did you mean 'air'"),
         (lambda: AtMost(3, {"*": -1}, plays=3), "0 or more"),
@@ -326,8 +332,8 @@ def test_bad_input() -> None:
             "a list of sets",
         ),
         (lambda: learner(good).ask(ahead=["Tuesday"]), r"ahead\[0\]"),  # type: ignore[list-item]
-        (lambda: learner(good).release("C02"), "Did you mean 'CO2'"),
-        (lambda: learner(good).promise(good), "different names"),
+        (lambda: learner(good).end_constraint("C02"), "Did you mean 'CO2'"),
+        (lambda: learner(good).add_constraint(good), "one constraint of the name"),
         (
             lambda: learner(AtMost(11, {"*": 1}, plays=3, name="CO2")).ask(ahead=[plans] * 2),
             "at least 12 of CO2 for these 3 plays.*Raise it",
@@ -350,7 +356,7 @@ def test_bad_input() -> None:
 def test_a_soft_promise_is_overshot_least() -> None:
     plans = Budget(4, [4, 4], names=["air", "sea"])
     co2 = AtMost(5, {"air": 5, "sea": 1}, plays=3, name="CO2", hard=False)
-    learner = Learner(plans, loss_range=(0, 100), promises=[co2])
+    learner = Learner(plans, loss_range=(0, 100), constraints=[co2])
     for k in range(3):
         learner.ask(ahead=[plans] * (2 - k))
-    assert learner.promise_reports()[0].holds == "no: at best 12"
+    assert promise_reports(learner)[0].holds == "no: at best 12"

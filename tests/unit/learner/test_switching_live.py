@@ -17,6 +17,8 @@ from multiplay import (
     Learner,
     Number,
     Study,
+    SwitchingCost,
+    SwitchingReport,
     Transport,
 )
 from multiplay.random import Streams
@@ -31,7 +33,7 @@ def bill(play: Any) -> dict[str, list[float]]:
 
 def test_plays_are_those_of_a_slow_twin() -> None:
     """The twin walks through all actions; reports are late, and some plays are cancelled."""
-    learner = Learner(PLANS, GenCTS(), loss_range=(0, 200), seed=3, change=12)
+    learner = Learner(PLANS, GenCTS(), loss_range=(0, 200), seed=3, constraints=[SwitchingCost(12)])
     everything, last, held, history = PLANS.enumerate(), None, 0, list[Any]()
     for t in range(30):
         words = learner.rng.state.copy()
@@ -63,7 +65,13 @@ def test_features_have_a_switching_cost() -> None:
     """And play the same plans as without one, where it is 0."""
     features, plays = Features(x=Number(0, 1)), dict[float | None, list[Any]]()
     for change in (None, 0.0, 500.0):
-        learner = Learner(PLANS, features=features, loss_range=(0, 200), seed=3, change=change)
+        learner = Learner(
+            PLANS,
+            features=features,
+            loss_range=(0, 200),
+            seed=3,
+            constraints=[] if change is None else [SwitchingCost(change)],
+        )
         plays[change] = []
         for t in range(12):
             play = learner.ask(features={"x": t % 3 / 2})
@@ -75,8 +83,13 @@ def test_features_have_a_switching_cost() -> None:
 
 def test_learners_and_studies_continue_after_a_restart(tmp_path: Path) -> None:
     store, file = tmp_path / "plans.db", tmp_path / "learner"
-    learners = [Learner(PLANS, CombUCB(), loss_range=(0, 200), change=4) for _ in range(2)]
-    study = Study.create("a", PLANS, CombUCB(), loss_range=(0, 200), change=4, store=store)
+    learners = [
+        Learner(PLANS, CombUCB(), loss_range=(0, 200), constraints=[SwitchingCost(4)])
+        for _ in range(2)
+    ]
+    study = Study.create(
+        "a", PLANS, CombUCB(), loss_range=(0, 200), constraints=[SwitchingCost(4)], store=store
+    )
     costs = []
     for t in range(16):
         if t % 5 == 4:
@@ -93,7 +106,10 @@ def test_learners_and_studies_continue_after_a_restart(tmp_path: Path) -> None:
     assert any(costs)
     assert [study.ask(key=str(t)).change_cost for t in range(16)] == costs
     assert [learners[1].ask(key=str(t)).change_cost for t in range(16)] == costs
-    assert study.change == learners[1].change == 4
+    assert study.constraints() == learners[1].constraints()
+    (row,) = learners[1].constraints()
+    assert isinstance(row, SwitchingReport)
+    assert (row.spent, row.changed) == (sum(costs), sum(costs) / 4)
     assert study.verify()
     last = str(study.ask().why())
     assert ("Changes since the last plan" in last) == (study.pending()[-1].change_cost > 0)
@@ -103,7 +119,7 @@ def test_arms_of_other_sets_do_not_count() -> None:
     """And an arm that is new today was not in the last plan."""
     first = Budget(3, [3, 3], names=["air", "sea"])
     second = Budget(3, [3, 3], names=["sea", "road"])
-    learner = Learner(first, GenCTS(), loss_range=(0, 100), change=5)
+    learner = Learner(first, GenCTS(), loss_range=(0, 100), constraints=[SwitchingCost(5)])
     one = learner.ask()
     two = learner.ask(actions=second)
     was = np.array([one.plan["sea"], 0])
@@ -113,18 +129,18 @@ def test_arms_of_other_sets_do_not_count() -> None:
 
 @pytest.mark.parametrize("given", [-1, np.nan, "15", True, [15]])
 def test_bad_costs_are_refused(given: Any) -> None:
-    with pytest.raises(InvalidInput, match="change: expected a number of 0 or more"):
-        Learner(PLANS, change=given)
+    with pytest.raises(InvalidInput, match="cost: expected a number of 0 or more"):
+        Learner(PLANS, constraints=[SwitchingCost(given)])
 
 
 def test_policies_without_an_index_are_refused() -> None:
     with pytest.raises(InvalidInput, match="because of the switching cost"):
-        Learner(PLANS, GenLBINFV(), change=15)
+        Learner(PLANS, GenLBINFV(), constraints=[SwitchingCost(15)])
 
 
 def test_arms_never_seen_come_first() -> None:
     """The first arm costs 0.9, and the second one 0.3; a change costs next to nothing."""
-    learner = Learner(Budget(1, [1] * 6), FollowTheLeader(), change=0.001)
+    learner = Learner(Budget(1, [1] * 6), FollowTheLeader(), constraints=[SwitchingCost(0.001)])
     plans = []
     for _ in range(30):
         plans.append(int((play := learner.ask()).action.argmax()))

@@ -340,7 +340,10 @@ def test_a_study_verifies(tmp_path: Any) -> None:
         (lambda: GenCTS(unit_means="ordered", shared_seed=True), "shared_seed"),
         (lambda: BootstrapCTS(unit_means="ordered", memory=Changes()), "memory"),
         (lambda: Learner(mp.Coverage.example(), GenCTS(unit_means="ordered")), "actions"),
-        (lambda: Learner(LANES, ORDERED[0], baseline=mp.InProportion(), allowance=0.1), "policy"),
+        (
+            lambda: Learner(LANES, ORDERED[0], constraints=[mp.Baseline(mp.InProportion())]),
+            "policy",
+        ),
         (lambda: mp.ByUnit(mp.Bernoulli([0.1, 0.2])), "distribution"),
         (lambda: mp.ByUnit(mp.Bernoulli([[0.1] * 3] * 3)).check(WIDE, 5, 2), "distribution"),
         (lambda: mp.ByUnit(mp.Bernoulli([[0.1] * 4] * 2)).check(WIDE, 5, 2), "distribution"),

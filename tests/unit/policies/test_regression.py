@@ -27,6 +27,7 @@ from multiplay import (
     Policy,
     RandomAction,
     Stochastic,
+    SwitchingCost,
     Transport,
     Uniform,
     simulate,
@@ -177,7 +178,7 @@ def test_external_plans_say_as_much_as_spanning_ones(policy: Any) -> None:
 def test_plans_that_a_promise_permits_are_learned_where_spanning_ones_are_not_permitted() -> None:
     plans, losses = Budget(4, [4, 4, 4], names=["a", "b", "c"]), [0.1, 0.6, 0.5]
     few = AtMost(3, of={"a": 1, "b": 0, "c": 0}, plays=30, name="few")
-    learner, told = Learner(plans, LinTS(sigma=0.01), promises=[few], change=0.02), []
+    learner, told = Learner(plans, LinTS(sigma=0.01), constraints=[SwitchingCost(0.02), few]), []
     assert any(row[0] > 3 for row in plans.spanning.E.tolist())
     for _ in range(30):
         play = learner.ask()

@@ -17,6 +17,7 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+from constraint_reports import baseline_report, promise_reports
 from facilities import facility
 from flaky import make_flaky
 from processes import in_processes, in_threads
@@ -387,8 +388,8 @@ def test_times_are_those_that_were_given(study: mp.RemoteStudy) -> None:
 def test_an_allowance_is_kept_by_a_service(service: mp.RemoteStudy, rule: Any) -> None:
     usual = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 3}
     given: dict[str, Any] = {"baseline": usual} if rule == "each day" else {}
-    local = new_study(MemoryStore(), baseline=rule, allowance=0.1, sure=0.9, per="week")
-    remote = made(service, baseline=rule, allowance=0.1, sure=0.9, per="week")
+    local = new_study(MemoryStore(), constraints=[mp.Baseline(rule, 0.1, sure=0.9, per="week")])
+    remote = made(service, constraints=[mp.Baseline(rule, 0.1, sure=0.9, per="week")])
     seen = []
     for one in (local, remote):
         plays = [one.ask(at=1.8e9, **given)]
@@ -396,30 +397,23 @@ def test_an_allowance_is_kept_by_a_service(service: mp.RemoteStudy, rule: Any) -
             one.tell(plays[-1].id, euros(plays[-1]), at=1.8e9)
             plays.append(one.ask(at=1.8e9 + 86_400.0 * k, **given))
         shown = [(p.plan, p.baseline, p.explores, p.restricted) for p in plays]
-        seen.append((shown, one.allowance(), one.baseline, one.pending()[0].baseline))
+        seen.append((shown, baseline_report(one), one.constrained_by, one.pending()[0].baseline))
     assert seen[0] == seen[1]
     assert {restricted for *_, restricted in seen[0][0]} == {True, False}
-    assert seen[0][2] == (rule, 0.1, 0.9, "week")
+    assert seen[0][2] == (mp.Baseline(rule, 0.1, sure=0.9, per="week"),)
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        {"baseline": mp.InProportion(), "allowance": 0},
-        {"baseline": mp.InProportion(), "allowance": "much"},
-        {"baseline": mp.InProportion(), "per": "month"},
-        {"baseline": mp.InProportion(), "sure": 1},
-        {"baseline": mp.InProportion(), "policy": mp.GenLBINFV()},
-        {"baseline": mp.InProportion(), "loss_range": (-5, 5)},
-        {"baseline": mp.PriceList({"Lyon->north": 3})},
-        {"baseline": mp.FixedPlan({"Lyon->north": 3})},
-        {"baseline": "each week"},
-        {"baseline": lambda actions: None},
-        {"allowance": 0.03},
-        {"change": -1},
-        {"change": float("nan")},
-        {"change": "15"},
-        {"change": 15, "policy": mp.GenLBINFV()},
+        {"constraints": [mp.Baseline(mp.InProportion())], "policy": mp.GenLBINFV()},
+        {"constraints": [mp.Baseline(mp.InProportion())], "loss_range": (-5, 5)},
+        {"constraints": [mp.Baseline(mp.PriceList({"Lyon->north": 3}))]},
+        {"constraints": [mp.Baseline(mp.FixedPlan({"Lyon->north": 3}))]},
+        {"constraints": [mp.Baseline("each day"), mp.Baseline(mp.InProportion())]},
+        {"constraints": "switching cost"},
+        {"constraints": [15]},
+        {"constraints": [mp.SwitchingCost(15)], "policy": mp.GenLBINFV()},
     ],
 )
 def test_an_allowance_is_refused_alike(service: mp.RemoteStudy, given: dict[str, Any]) -> None:
@@ -429,7 +423,10 @@ def test_an_allowance_is_refused_alike(service: mp.RemoteStudy, given: dict[str,
 
 
 def test_a_switching_cost_is_kept_by_a_service(service: mp.RemoteStudy) -> None:
-    local, remote = new_study(MemoryStore(), change=3), made(service, change=3)
+    local, remote = (
+        new_study(MemoryStore(), constraints=[mp.SwitchingCost(3)]),
+        made(service, constraints=[mp.SwitchingCost(3)]),
+    )
     seen = []
     for one in (local, remote):
         plays = [one.ask(key="1")]
@@ -438,11 +435,10 @@ def test_a_switching_cost_is_kept_by_a_service(service: mp.RemoteStudy) -> None:
             plays.append(one.ask(key=str(k)))
         shown = [(play.plan, play.change_cost) for play in plays]
         again = [one.ask(key=str(k)).change_cost for k in range(1, 9)]
-        seen.append((shown, again, one.change, str(one.why(plays[-1].id))))
+        seen.append((shown, again, one.constraints(), str(one.why(plays[-1].id))))
     assert seen[0] == seen[1]
     assert any(cost for _, cost in seen[0][0])
     assert [cost for _, cost in seen[0][0]] == seen[0][1]
-    assert new_study(MemoryStore()).change is None
 
 
 def reason(act: Callable[[], Any]) -> str:
@@ -453,8 +449,7 @@ def reason(act: Callable[[], Any]) -> str:
 
 def test_without_a_baseline_there_is_no_allowance(study: mp.RemoteStudy) -> None:
     local = new_study(MemoryStore())
-    assert study.baseline is None is local.baseline
-    assert reason(study.allowance) == reason(local.allowance)
+    assert study.constraints() == [] == local.constraints()
     plan = {"Lyon->north": 1}
     assert reason(lambda: study.ask(baseline=plan)) == reason(lambda: local.ask(baseline=plan))
     assert study.asked == 0
@@ -465,29 +460,28 @@ def test_promises_are_kept_by_a_service(service: mp.RemoteStudy) -> None:
     co2 = mp.AtMost(640, {"*": 20, "Lyon->*": 40}, until="2027-02-01", plays=4, name="CO2")
     south = mp.AtLeast(3, {"*": 0, "Lyon->south": 1}, plays=4, name="south", hard=False)
     more = mp.Transport([3, 3], [4, 2], names=(["Lyon", "Lille"], ["north", "south"]))
-    local = new_study(MemoryStore(), promises=[co2, south])
-    remote = made(service, promises=[co2, south])
+    local = new_study(MemoryStore(), constraints=[co2, south])
+    remote = made(service, constraints=[co2, south])
     seen = []
     for one in (local, remote):
         plays = [one.ask(at=1.8e9, ahead=[more, plans(), plans()])]
         one.tell(plays[-1].id, euros(plays[-1]), at=1.8e9)
-        reports = one.promise_reports()
+        reports = promise_reports(one)
         plays.append(one.ask(more, at=1.8e9))
         again = mp.AtMost(9_000, co2.of, plays=9, name="more")
         for _ in range(2):
-            one.promise(again, key="more", at=1.8e9)
-        with refused("promises"):
-            one.promise(again)
-        with pytest.raises(InvalidInput, match="was used for a different promise"):
-            one.promise(co2, key="more")
-        one.release("south", key="end")
-        one.release("south", key="end")
+            one.add_constraint(again, key="more", at=1.8e9)
+        with refused("constraints"):
+            one.add_constraint(again)
+        with pytest.raises(InvalidInput, match="was used for a different constraint"):
+            one.add_constraint(co2, key="more")
+        one.end_constraint("south", key="end")
+        one.end_constraint("south", key="end")
         with pytest.raises(NotFound, match=r"name.*'CO'.*Did you mean 'CO2'"):
-            one.release("CO")
+            one.end_constraint("CO")
         plays.append(one.ask(at=1.8e9))
         shown = [(p.plan, p.prices, p.held) for p in plays]
-        assert one.promises()["used"].tolist() == [row.used for row in one.promise_reports()]
-        seen.append((shown, reports, one.promise_reports(), one.pending()[0].prices))
+        seen.append((shown, reports, promise_reports(one), one.pending()[0].prices))
     assert seen[0] == seen[1]
     shown, reports, later, _ = seen[0]
     assert [(row.name, row.holds, row.left_plays) for row in reports] == [
@@ -503,12 +497,12 @@ def test_promises_are_kept_by_a_service(service: mp.RemoteStudy) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"promises": 3},
-        {"promises": ["CO2 <= 3"]},
-        {"promises": [mp.AtMost(3, {"Lyon->nord": 1, "*": 1}, plays=2)]},
-        {"promises": [mp.AtMost(3, {"Lyon->*": 1}, plays=2)]},
-        {"promises": [mp.AtMost(3, {"*": 1}, plays=2)] * 2},
-        {"promises": [mp.AtMost(3, {"*": 1}, plays=2)], "policy": mp.GenLBINFV()},
+        {"constraints": 3},
+        {"constraints": ["CO2 <= 3"]},
+        {"constraints": [mp.AtMost(3, {"Lyon->nord": 1, "*": 1}, plays=2)]},
+        {"constraints": [mp.AtMost(3, {"Lyon->*": 1}, plays=2)]},
+        {"constraints": [mp.AtMost(3, {"*": 1}, plays=2)] * 2},
+        {"constraints": [mp.AtMost(3, {"*": 1}, plays=2)], "policy": mp.GenLBINFV()},
     ],
 )
 def test_promises_are_refused_alike(service: mp.RemoteStudy, given: dict[str, Any]) -> None:
@@ -519,15 +513,17 @@ def test_promises_are_refused_alike(service: mp.RemoteStudy, given: dict[str, An
 
 def test_sets_ahead_and_promises_are_refused_alike(service: mp.RemoteStudy) -> None:
     promises = [mp.AtMost(1000, {"*": 1}, plays=2, name="units")]
-    both: list[Any] = [new_study(MemoryStore(), promises=promises)]
-    both.append(made(service, promises=promises))
+    both: list[Any] = [new_study(MemoryStore(), constraints=promises)]
+    both.append(made(service, constraints=promises))
     for given in (plans(), "tomorrow", [3], [plans(), None]):
         texts = [reason(partial(one.ask, ahead=given)) for one in both]
         assert texts[0] == texts[1]
-    assert reason(lambda: both[0].promise("CO2")) == reason(lambda: both[1].promise("CO2"))
+    assert reason(lambda: both[0].add_constraint("CO2")) == reason(
+        lambda: both[1].add_constraint("CO2")
+    )
     impossible = mp.AtMost(3, {"*": 1}, plays=2, name="few")
     for one in both:
-        one.promise(impossible)
+        one.add_constraint(impossible)
     usual = [plans()]
     assert reason(lambda: both[0].ask(ahead=usual)) == reason(lambda: both[1].ask(ahead=usual))
     assert both[1].asked == 0
@@ -648,7 +644,6 @@ def test_errors_are_those_of_a_study(study: mp.RemoteStudy, service: mp.RemoteSt
         lambda one: one.unforget("nowhere"),
         lambda one: one.arms(level=2),
         lambda one: one.plays(chunk=0),
-        lambda one: one.why(1),
         lambda one: one.why(99),
         lambda one: one.set_words(mp.Words(unit="")),
         lambda one: one.set_words(mp.Words(arm=3)),  # type: ignore[arg-type]

@@ -670,7 +670,12 @@ def test_the_name_of_a_class_is_a_text(store: Path, client: Client, name: Any) -
         ("", "POST", new | {"policy": wrong}, "policy"),
         ("", "POST", new | {"policy": {"type": "Duplicated", "policy": wrong}}, "policy.policy"),
         ("", "POST", new | {"features": wrong}, "features"),
-        ("", "POST", new | {"baseline": wrong}, "baseline"),
+        ("", "POST", new | {"constraints": [wrong]}, "constraints[0]"),
+        (
+            *("", "POST", new | {"constraints": [{"type": "Baseline", "rule": wrong}]}),
+            "constraints[0].rule",
+        ),
+        ("constraints", "POST", {"constraint": wrong}, "constraint"),
     ):
         path = f"{STUDY}/{verb}" if verb else "/v1/studies"
         answer = client.request(method, path, json=body)
@@ -698,30 +703,32 @@ def test_names_of_longer_studies_can_be_used_again(client: Client) -> None:
 def test_promises_are_made_read_and_released(client: Client) -> None:
     """Each answer is as documented; bad requests name their field, and change nothing."""
     co2 = {"type": "AtMost", "limit": 400, "of": {"*": 20}, "plays": 3, "name": "CO2 ü"}
-    assert send(client, f"{STUDY}/promises", {"promise": co2}).status_code == 204
-    assert send(client, f"{STUDY}/promises", {"promise": co2}).status_code == 204  # the same key
-    (row,) = client.get(f"{STUDY}/promises").json()["items"]
+    assert send(client, f"{STUDY}/constraints", {"constraint": co2}).status_code == 204
+    assert (
+        send(client, f"{STUDY}/constraints", {"constraint": co2}).status_code == 204
+    )  # the same key
+    (row,) = client.get(f"{STUDY}/constraints").json()["items"]
     models.PromiseReport.model_validate(row)
-    assert (row["name"], row["kind"], row["left_plays"]) == ("CO2 ü", "at most", 3)
+    assert (row["name"], row["constraint"]["type"], row["left_plays"]) == ("CO2 ü", "AtMost", 3)
     bad: list[tuple[dict[str, Any], str]] = [
         ({"type": "Exactly"}, "type"),
         ({"limit": -1}, "limit"),
         ({"limit": "many"}, "limit"),
-        ({"of": {}}, "promise.of"),
+        ({"of": {}}, "constraint.of"),
         ({"of": {"Lyon->north": 1}}, "of"),
         ({"of": {"*": -1}}, "of"),
-        ({"of": {"x" * 300: 1, "*": 1}}, "promise.of"),
+        ({"of": {"x" * 300: 1, "*": 1}}, "constraint.of"),
         ({"plays": 0}, "plays"),
         ({"plays": 10**9}, "plays"),
-        ({"until": "2026-02-30"}, "promise.until"),
+        ({"until": "2026-02-30"}, "constraint.until"),
         ({"until": "soon"}, "until"),
-        ({"name": "a\nb"}, "promise.name"),
+        ({"name": "a\nb"}, "constraint.name"),
         ({"hard": 1}, "hard"),
         ({"colour": "red"}, "colour"),
-        ({}, "promises"),  # the name is in use
+        ({}, "constraints"),  # the name is in use
     ]
     for k, (change, field) in enumerate(bad):
-        answer = send(client, f"{STUDY}/promises", {"promise": co2 | change}, key=f"bad{k}")
+        answer = send(client, f"{STUDY}/constraints", {"constraint": co2 | change}, key=f"bad{k}")
         assert answer.status_code in (400, 422), (change, answer.text)
         assert field in answer.text, change
     usual = client.get(STUDY).json()["actions"]
@@ -734,15 +741,17 @@ def test_promises_are_made_read_and_released(client: Client) -> None:
     assert [*play["prices"]] == ["CO2 ü"]
     assert play["held"] is False
     few = co2 | {"name": "few", "limit": 1, "plays": 2}
-    assert send(client, f"{STUDY}/promises", {"promise": few}, key="few").status_code == 204
+    assert send(client, f"{STUDY}/constraints", {"constraint": few}, key="few").status_code == 204
     answer = send(client, f"{STUDY}/ask", {"ahead": [usual]}, key="next")
     assert answer.json()["prices"]["few"] > 0
-    rows = {row["name"]: row for row in client.get(f"{STUDY}/promises").json()["items"]}
+    rows = {row["name"]: row for row in client.get(f"{STUDY}/constraints").json()["items"]}
     assert rows["few"]["holds"].startswith("no: at best")
-    assert send(client, f"{STUDY}/release", {"name": "few"}, key="r").status_code == 204
-    assert send(client, f"{STUDY}/release", {"name": "few"}, key="s").status_code == 404
+    assert send(client, f"{STUDY}/end-constraint", {"name": "few"}, key="r").status_code == 204
+    assert send(client, f"{STUDY}/end-constraint", {"name": "few"}, key="s").status_code == 404
     for k in range(limits.MOST_PROMISES - 1):
-        send(client, f"{STUDY}/promises", {"promise": co2 | {"name": f"{k}"}}, key=f"more{k}")
-    answer = send(client, f"{STUDY}/promises", {"promise": co2 | {"name": "one more"}}, key="last")
+        send(client, f"{STUDY}/constraints", {"constraint": co2 | {"name": f"{k}"}}, key=f"more{k}")
+    answer = send(
+        client, f"{STUDY}/constraints", {"constraint": co2 | {"name": "one more"}}, key="last"
+    )
     assert answer.status_code == 422
-    assert len(client.get(f"{STUDY}/promises").json()["items"]) == limits.MOST_PROMISES
+    assert len(client.get(f"{STUDY}/constraints").json()["items"]) == limits.MOST_PROMISES

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from constraint_reports import baseline_report, promise_reports
 from page_client import Place, browsing
 from trucks import euros
 
 import multiplay as mp
 from multiplay._support.words import money_text
 from multiplay.service.pages import savings
+from multiplay.service.pages.constraints import promise_views
 from multiplay.service.pages.forms import Form, UploadedFile
 from multiplay.service.pages.journal_views import recent_plays
-from multiplay.service.pages.promises import promise_views
 from multiplay.storage import store_at
 from multiplay.studies.study import allowance_curve, promise_curves
 
@@ -216,19 +217,19 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     assert answer.status_code == 303
     study = mp.Study.open("lanes", store=place.store)
     usual = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
-    limit = mp.FixedPlan(usual, nearest=True), 0.025, 0.95, "week"
-    assert study.baseline == limit
+    rule = mp.FixedPlan(usual, nearest=True)
+    assert study.constrained_by == (mp.Baseline(rule, 0.025, sure=0.95, per="week"),)
 
     steady = made | {"name": "steady", "rule": ""}
-    for price, field in (("-1", "change"), ("few", "change"), ("1", "policy")):
+    for price, field in (("-1", "cost"), ("few", "cost"), ("1", "policy")):
         policy = "GenLBINFV" if field == "policy" else "BootstrapCTS"
-        refused = place.post("/new", **steady | {"change": price, "policy": policy})
+        refused = place.post("/new", **steady | {"cost": price, "policy": policy})
         assert refused.status_code == 422
         assert f'id="{field}-error"' in refused.text, price
-    assert place.post("/new", **steady, change="7,5").status_code == 303
-    assert mp.Study.open("steady", store=place.store).change == 7.5
+    assert place.post("/new", **steady, cost="7,5").status_code == 303
+    assert mp.Study.open("steady", store=place.store).constrained_by == (mp.SwitchingCost(7.5),)
 
-    study = place.study("daily", baseline=limit[0], allowance=0.03)
+    study = place.study("daily", constraints=[mp.Baseline(rule, 0.03)])
     play = study.ask(key="2026-11-16")
     assert play.restricted  # the first day is the baseline's
     page = place.get("/studies/daily").text
@@ -239,30 +240,30 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     study.tell(play.id, euros(play))
     study.cancel(study.ask(key="cancelled").id)
     study.ask(key="2026-11-17")
-    used = study.allowance()
+    used = baseline_report(study)
     text = re.sub(r"<[^>]+>", "", place.get("/studies/daily").text)
     assert f"may cost {used.left:.3g} more than the baseline" in text
     assert f"restricted {used.restricted} of 2 days" in text
     page = place.get("/studies/daily/parts").text
     assert 'hx-target="#allowance"' in page
     assert page.count('class="most"') == 1
-    place.study("calm", change=15)
-    assert "A change costs 15 for each" in place.get("/studies/calm").text
+    place.study("calm", constraints=[mp.SwitchingCost(15)])
+    assert "Switching cost: 15 for each" in place.get("/studies/calm").text
     place.study("free")
-    assert "A change costs" not in place.get("/studies/free").text
-    assert "allowance" not in place.get("/studies/free/parts").text
+    assert "Switching cost:" not in place.get("/studies/free").text
+    assert "#allowance" not in place.get("/studies/free/parts").text
 
 
 def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
     """After each play it is the allowance of that many plays, by the beliefs of the end."""
-    study = place.study(baseline=mp.InProportion(), allowance=0.05)
+    study = place.study(constraints=[mp.Baseline(mp.InProportion(), 0.05)])
     for k in range(12):
         play = study.ask(at_most={"Lyon->north": 1 + k % 2})
         if k == 4:
             study.cancel(play.id)
         else:
             study.tell(play.id, euros(play))
-    used = study.allowance()
+    used = baseline_report(study)
     asked = [one for one in study.entries() if one.labels.kind == "ask" and one.labels.play != 5]
     curve = allowance_curve(study, asked[-7:])
     assert curve is not None
@@ -290,7 +291,7 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert "straight line" not in place.get("/studies/free").text
     co2 = mp.AtMost(1_200, {"*": 20, "Lyon->north": 40}, until="2026-11-30", plays=8, name="CO2")
     contract = mp.AtLeast(90, {"*": 0, "Lille->south": 1}, plays=9, name="contract", hard=False)
-    study = place.study(words=mp.Words(currency="EUR"), promises=[co2, contract])
+    study = place.study(words=mp.Words(currency="EUR"), constraints=[co2, contract])
     amounts = dict(zip(LANES, [40, 20, 20, 20], strict=True))
     used = []
     for day in range(2, 7):
@@ -306,7 +307,7 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert [one.labels.play for one in asked] == [1, 2, 4, 5]
     curve = promise_curves(study, asked)["CO2"]
     assert curve.used == pytest.approx(np.cumsum(used))
-    assert curve.used[-1] == study.promise_reports()[0].used
+    assert curve.used[-1] == promise_reports(study)[0].used
     assert curve.prices.tolist() == [one.record.header["prices"]["CO2"] for one in asked]
     last = promise_curves(study, asked[-2:])["CO2"]
     assert last.used == pytest.approx(curve.used[-2:])
@@ -319,20 +320,21 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert "No: at best" in text  # of the contract
     assert "Prices of promises: CO2 " in text
     assert page.count("straight line to the limit</li>") == 2
-    assert 'hx-target="#promises"' in place.get("/studies/lanes/parts").text
-    view, other = promise_views(study, asked)
+    assert 'hx-target="#constraints"' in place.get("/studies/lanes/parts").text
+    view, other = promise_views(study, study.constraints(), asked)
     assert view.used is not None
     assert len(view.used.plan.split()) == 8 == len(view.used.most.split())
     assert other.prices is not None  # that of the contract, which cannot be kept, is large
     assert len(other.prices.plan.split()) == 4
-    study.release("CO2")
+    study.end_constraint("CO2")
     assert "CO2: at most" not in place.get("/studies/lanes").text
-    study.promise(mp.AtMost(9, {"*": 1}, plays=2, name="CO2", hard=False))
+    study.add_constraint(mp.AtMost(9, {"*": 1}, plays=2, name="CO2", hard=False))
     assert not promise_curves(study, asked)["CO2"].asked  # the plays before do not count
     assert "CO2: at most 9" in place.get("/studies/lanes").text
 
 
 TYPED = {
+    "constraint-type": "Promise",
     "promise-name": "CO2",
     "promise-type": "AtMost",
     "promise-limit": "1200,5",
@@ -347,8 +349,8 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
     study = place.study()
     place.log_in("play")
     page = place.get("/studies/lanes").text
-    assert 'action="/studies/lanes/promise#promises-section"' in page
-    assert 'action="/studies/lanes/release"' not in page
+    assert 'action="/studies/lanes/add-constraint#constraints-section"' in page
+    assert 'action="/studies/lanes/end-constraint"' not in page
     before = study.head
     for change, field, words in (
         ({"promise-name": " "}, "name", "Enter a name"),
@@ -363,39 +365,41 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
         ({"promise-until": "soon"}, "until", "a date"),
         ({"promise-name": "n" * 300}, "name", "characters"),
     ):
-        refused = place.post("/studies/lanes/promise", **TYPED | change)
+        refused = place.post("/studies/lanes/add-constraint", **TYPED | change)
         assert refused.status_code == 422, change
         error = re.search(rf'id="promise-{field}-error">(.*?)</p>', refused.text)
         assert error is not None, change
         assert words in error[1], change
         assert 'aria-invalid="true"' in refused.text
-        assert "<details open><summary>Make a promise" in refused.text
+        assert "<details open><summary>Add a promise" in refused.text
         for name in ("promise-limit", "promise-plays"):  # what was typed is still there
             assert f'name="{name}" value="{(TYPED | change)[name]}"' in refused.text
     assert study.head == before
-    answer = place.post("/studies/lanes/promise", **TYPED)
+    answer = place.post("/studies/lanes/add-constraint", **TYPED)
     assert (answer.status_code, answer.headers["location"]) == (
-        303, "/studies/lanes?done=promised#promises-section"
+        303, "/studies/lanes?done=constrained#constraints-section"
     )  # fmt: skip
-    (made,) = study.promise_reports()
-    assert made[:3] + made[8:13] == ("CO2", 1200.5, 0.0, 8, "at most", "2026-11-30", 8, True)
-    again = place.post("/studies/lanes/promise", **TYPED)  # the name is in use
+    (made,) = promise_reports(study)
+    of = {"*": 20, "Lyon->north": 40}
+    promise = mp.AtMost(1200.5, of, until="2026-11-30", plays=8, name="CO2")
+    assert made[:3] == ("CO2", promise, 0.0)
+    again = place.post("/studies/lanes/add-constraint", **TYPED)  # the name is in use
     assert again.status_code == 422
-    assert "promises of different names" in again.text
+    assert "one constraint of the name" in again.text
     soft = TYPED | {"promise-name": "<b>", "promise-type": "AtLeast", "promise-until": ""}
     del soft["promise-hard"]
-    assert place.post("/studies/lanes/promise", **soft).status_code == 303
-    rows = {one.name: (one.kind, one.until, one.hard) for one in study.promise_reports()}
-    assert rows["<b>"] == ("at least", None, False)
-    page = place.get("/studies/lanes?done=promised").text
-    assert "The promise was made." in page
-    assert "Release &lt;b&gt;</button>" in page
+    assert place.post("/studies/lanes/add-constraint", **soft).status_code == 303
+    rows = {one.name: one.constraint for one in promise_reports(study)}
+    assert (rows["<b>"].kind, rows["<b>"].until, rows["<b>"].hard) == ("at least", None, False)
+    page = place.get("/studies/lanes?done=constrained").text
+    assert "The constraint was added." in page
+    assert "End &lt;b&gt;</button>" in page
     assert "promised" in page
     journal = re.sub(r"<[^>]+>", "", place.get("/studies/lanes/journal").text)
     assert "CO2, at most 1,20" in journal
-    assert place.post("/studies/lanes/release", name="CO2").status_code == 303
-    assert [one.name for one in study.promise_reports()] == ["<b>"]
-    gone = place.post("/studies/lanes/release", name="CO2")
+    assert place.post("/studies/lanes/end-constraint", name="CO2").status_code == 303
+    assert [one.name for one in promise_reports(study)] == ["<b>"]
+    gone = place.post("/studies/lanes/end-constraint", name="CO2")
     assert gone.status_code == 404
     assert "Nothing" not in gone.text
     assert study.verify().ok
@@ -403,25 +407,25 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
 
 def test_a_likely_promise_says_why_it_is_not_sure(place: Place) -> None:
     limits = [mp.AtMost(99, {"*": 1}, plays=2, name=f"{hard}", hard=hard) for hard in (True, False)]
-    study = place.study(promises=limits)
-    assert [row.holds for row in study.promise_reports()] == ["likely", "likely"]
-    sets, price = (view.holds for view in promise_views(study, []))
+    study = place.study(constraints=limits)
+    assert [row.holds for row in promise_reports(study)] == ["likely", "likely"]
+    sets, price = (view.holds for view in promise_views(study, study.constraints(), []))
     assert sets == "Probably. It is not sure, because the sets of the days to come are not known."
     assert price == "Probably. It is not sure, because only its price changes the plans."
 
 
 def test_a_promise_needs_a_permission_and_a_form_of_this_page(place: Place) -> None:
-    study = place.study(promises=[mp.AtMost(99, {"*": 1}, plays=2, name="units")])
+    study = place.study(constraints=[mp.AtMost(99, {"*": 1}, plays=2, name="units")])
     place.log_in("read")
     page = place.get("/studies/lanes").text
     assert "units: at most 99" in page
-    assert "/promise#" not in page
-    assert "/release" not in page
-    for path, typed in (("promise", TYPED), ("release", {"name": "units"})):
+    assert "/add-constraint#" not in page
+    assert "/end-constraint" not in page
+    for path, typed in (("add-constraint", TYPED), ("end-constraint", {"name": "units"})):
         assert place.post(f"/studies/lanes/{path}", **typed).status_code == 403
         place.log_in("play")
         foreign = place.client.post(f"/studies/lanes/{path}", data=typed | {"mark": "0"})
         assert foreign.status_code == 403
         assert place.get(f"/studies/lanes/{path}").status_code == 303
         place.log_in("read")
-    assert len(study.promise_reports()) == 1
+    assert len(promise_reports(study)) == 1

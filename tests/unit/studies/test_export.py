@@ -659,13 +659,19 @@ def test_plans_have_the_prices_of_promises_and_whether_they_changed_the_plan(
     co2 = AtMost(12, of={"air": 5, "*": 1}, plays=2, name="CO2")
     actions = Budget(3, [3, 3], names=["air", "sea"])
     study = Study.create(
-        "month", actions, GenCTS(), loss_range=(0, 9), promises=[co2], store=MemoryStore(), seed=3
+        "month",
+        actions,
+        GenCTS(),
+        loss_range=(0, 9),
+        constraints=[co2],
+        store=MemoryStore(),
+        seed=3,
     )
     asked = []
     for day in range(5):
         if day == 2:
-            study.release("CO2")
-            study.promise(AtLeast(2, of={"air": 1, "*": 0}, plays=4, name="=by air"))
+            study.end_constraint("CO2")
+            study.add_constraint(AtLeast(2, of={"air": 1, "*": 0}, plays=4, name="=by air"))
         ahead = [actions] * (1 - day) if day < 2 else [Budget(1, [3, 3], names=actions.names)] * 2
         asked.append(study.ask(ahead=ahead))
         costs = {"air": 1.0, "sea": 8.0}

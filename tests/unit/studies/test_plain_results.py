@@ -8,18 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multiplay import AtMost, Budget, Number, Study
+from multiplay import (
+    AtMost,
+    Baseline,
+    BaselineReport,
+    Budget,
+    Constraint,
+    Number,
+    PriceList,
+    PromiseReport,
+    Study,
+    SwitchingCost,
+    SwitchingReport,
+)
 from multiplay import Features as Declared
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.words import Words
-from multiplay.learner.allowance import Allowance
 from multiplay.learner.logged_data import TableCheck, TableProblem
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why, WhyRow
-from multiplay.learner.promises import PromiseReport
 from multiplay.savings import Evidence, Savings, WeekSavings
-from multiplay.service.api import models, schemas
+from multiplay.service.api import schemas
+from multiplay.service.api.class_schemas import of_classes
 from multiplay.service.api.routes import OPERATIONS
-from multiplay.studies import wire
+from multiplay.studies import results, wire
 from multiplay.studies.replica import Verified
 from multiplay.studies.results import fields_of, of_plain, to_plain
 
@@ -31,7 +42,9 @@ DAY = datetime(2026, 3, 1, tzinfo=UTC)
 PROBLEM = TableProblem(3, "loss", "'x'", "is not a number")
 WEEK, EVIDENCE = WeekSavings("2026-03-02", 5, 12.0, nan, nan), Evidence("air", 3, 4, 5, "")
 SAVED = Savings(9.0, nan, 12.0, 0.1, (WEEK,), (EVIDENCE,), thin=0.5, agrees=True, words=WORDS)
-PROMISE = ("CO2", 40, 1.5, 2.0, 1.0, 3.0, 0.5, "sure", 4, "at most", None, 5, True, 0.0)
+CO2 = AtMost(40, {"*": 1}, plays=5, name="CO2")
+PROMISE = ("CO2", CO2, 1.5, 2.0, 1.0, 3.0, 0.5, "sure", 4, 0.0)
+BASELINE = Baseline(PriceList({"air": 3.5, "type": 2.0}), 0.05, sure=0.9, per="week")
 WHY = Why((ROW,), EXPECTED, UNKNOWN, 2.5, WORDS, "max", PLAN, {"CO2": 0.5}, True, 2, 3.0)
 PLAY = PendingPlay(
     *(3, ACTION, PLAN, "Monday", lambda: UNKNOWN, lambda: WHY, True, lambda: WORDS),
@@ -53,7 +66,8 @@ RESULTS = [
     PendingPlay(1, ACTION, PLAN, None, lambda: UNKNOWN, lambda: WHY),
     Receipt(None, 3, 1, 2, True, False, ("rail",), 4),
     Remaining(3, 12),
-    Allowance(-3.5, 2.0, 1.0, 4, 1),
+    BaselineReport("baseline", BASELINE, -3.5, 2.0, 1.0, 4, 1),
+    SwitchingReport("switching cost", SwitchingCost(15), 3, 45.0),
     PromiseReport(*PROMISE),
     PROBLEM,
     TableCheck(3, 1, ("air",), (), (PROBLEM,), DAY, None, 5.0, GIVEN[TableCheck]["format"], 1),
@@ -120,7 +134,7 @@ def test_numbers_that_are_not_known() -> None:
     assert all(map(isnan, of_plain(Estimate, to_plain(UNKNOWN))))
     endless = PromiseReport(*PROMISE)._replace(expected_end=inf)
     assert isnan(of_plain(PromiseReport, to_plain(endless)).expected_end)
-    assert type(of_plain(PromiseReport, to_plain(endless)).limit) is int
+    assert type(of_plain(PromiseReport, to_plain(endless)).constraint.limit) is int
 
 
 def test_columns_of_tables_are_those_of_studies() -> None:
@@ -137,10 +151,10 @@ def test_columns_of_tables_are_those_of_studies() -> None:
     )
     study.learn({"air": 1, "sea": 1}, {"air": [3.0], "sea": [4.0]})
     tables = [
-        (study.arms(), wire.ARMS),
-        (study.drift(), wire.DRIFT),
-        (study.effects(), wire.EFFECTS),
-        (study.effects(by="arm"), wire.ARM_EFFECTS),
+        (study.arms(), results.ARMS),
+        (study.drift(), results.DRIFT),
+        (study.effects(), results.EFFECTS),
+        (study.effects(by="arm"), results.ARM_EFFECTS),
     ]
     for table, columns in tables:
         assert [*table.columns] == [*columns]
@@ -148,10 +162,18 @@ def test_columns_of_tables_are_those_of_studies() -> None:
         assert again.dtypes.equals(table.dtypes), columns
 
 
-def test_a_promise_is_the_same_in_journal_and_request() -> None:
-    """A promise is read from its record and from its plain data, and its schema has all fields."""
-    promise = AtMost(40, {"*": 1, "type": 2}, plays=3, until="2026-11-30", name="CO2", hard=False)
-    plain = wire.of_promise(promise)
-    assert wire.to_promise("promise", json.loads(json.dumps(plain))) == promise
-    assert {*models.Promise.model_fields} == {*plain}
-    assert models.Promise(**plain).model_dump() == plain
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        AtMost(40, {"*": 1, "type": 2}, plays=3, until="2026-11-30", name="CO2", hard=False),
+        BASELINE,
+        Baseline("each day"),
+        SwitchingCost(15),
+    ],
+)
+def test_a_constraint_is_the_same_in_a_request(constraint: Constraint) -> None:
+    """It is read from its plain data, and its schema has all fields."""
+    plain = wire.of_constraint(constraint)
+    assert wire.to_constraint("constraint", json.loads(json.dumps(plain))) == constraint
+    schema = of_classes()[type(constraint).__name__]
+    assert {*schema["properties"]} == {*plain}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from asgi import client_of
+from constraint_reports import promise_reports
 from owners import Owners
 from page_client import browsing
 from refusal import refused
@@ -130,15 +131,15 @@ def test_what_cannot_be_planned_again_stays_pending(study: Any) -> None:
 
 
 def test_a_learner_whose_policy_fails_keeps_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = mp.Learner(plans(), mp.GenCTS(), promises=[mp.AtMost(99, {"*": 1}, plays=9)])
+    learner = mp.Learner(plans(), mp.GenCTS(), constraints=[mp.AtMost(99, {"*": 1}, plays=9)])
     play = learner.ask(key=DAY)
-    (used,) = [one.used for one in learner.promise_reports()]
+    (used,) = [one.used for one in promise_reports(learner)]
     with monkeypatch.context() as patch:
         patch.setattr(type(learner.engine), "ask", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             learner.ask(key=DAY, replace=True)
     assert [one.id for one in learner.pending()] == [play.id]
-    assert [one.used for one in learner.promise_reports()] == [used]
+    assert [one.used for one in promise_reports(learner)] == [used]
     assert [entry.labels.kind for entry in learner.journal.entries(1)] == ["ask"]
 
 
@@ -169,17 +170,17 @@ def test_features_ahead_and_baselines_are_part_of_a_request() -> None:
             one.ask(key=DAY, features={"fuel": 1.75})
     promise = mp.AtMost(99, {"*": 1}, plays=9)
     for one in (
-        mp.Learner(plans(), promises=[promise]),
-        mp.Study.create("lanes", plans(), promises=[promise], store=MemoryStore()),
+        mp.Learner(plans(), constraints=[promise]),
+        mp.Study.create("lanes", plans(), constraints=[promise], store=MemoryStore()),
     ):
         play = one.ask(key=DAY, ahead=[plans((1, 3), (3, 1))])
         with pytest.raises(Conflict, match="1 sets ahead"):
             one.ask(key=DAY)
-        one.release(one.promise_reports()[0].name)
+        one.end_constraint(promise_reports(one)[0].name)
         assert one.ask(key=DAY, ahead=[plans((1, 3), (3, 1))]).id == play.id
     base = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
     other = {LANE: 1, "Lyon->north": 1, "Lille->north": 3}
-    given: dict[str, Any] = {"baseline": "each day", "allowance": 0.5, "loss_range": (0, 250)}
+    given: dict[str, Any] = {"constraints": [mp.Baseline("each day", 0.5)], "loss_range": (0, 250)}
     for one in (
         mp.Learner(plans(), **given),
         mp.Study.create("lanes", plans(), store=MemoryStore(), **given),
@@ -322,10 +323,12 @@ def test_options_and_promises_read_dates_in_every_spelling() -> None:
 
 
 def test_a_promise_until_a_day_counts_the_plans_of_that_day() -> None:
-    learner = mp.Learner(plans(), promises=[mp.AtMost(99, {"*": 1}, plays=9, until="17.11.2026")])
+    learner = mp.Learner(
+        plans(), constraints=[mp.AtMost(99, {"*": 1}, plays=9, until="17.11.2026")]
+    )
     learner.ask(key="17.11.2026", at=EIGHT)
     learner.ask(key="18.11.2026", at=EIGHT)
-    (report,) = learner.promise_reports()
+    (report,) = promise_reports(learner)
     assert report.used == 5
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import study_machine
+from constraint_reports import promise_reports
 from effort import examples
 from hypothesis import Phase
 from processes import in_processes, in_threads
@@ -95,7 +96,7 @@ def test_a_snapshot_after_a_first_promise_equals_its_replay() -> None:
     for _ in range(3):
         study.ask(mp.Transport([2, 2], [1, 3], names=names))
         study.ask()
-    study.promise(mp.AtMost(500, of={"*": 1}, plays=9, name="CO2"))
+    study.add_constraint(mp.AtMost(500, of={"*": 1}, plays=9, name="CO2"))
     for play in range(1, 5):
         study.cancel(play)
     verified = study.verify()
@@ -112,7 +113,7 @@ def study_with_a_past_set_ahead() -> mp.Study:
     co2 = mp.AtMost(500, of={"*": 1}, plays=9, name="CO2", hard=False)
     store = MemoryStore()
     study = mp.Study.create(
-        "ahead", usual, mp.CombUCB(), varying_set=True, promises=[co2], store=store
+        "ahead", usual, mp.CombUCB(), varying_set=True, constraints=[co2], store=store
     )
     study.ask(given)
     for _ in range(3):
@@ -394,7 +395,7 @@ def test_what_promises_count_is_what_was_driven() -> None:
         mp.GenCTS(),
         reports=mp.Reports(missing="ignore"),
         varying_set=True,
-        promises=[co2],
+        constraints=[co2],
         store=store,
     )
     driven: dict[int, dict[str, int]] = {}
@@ -429,7 +430,7 @@ def test_what_promises_count_is_what_was_driven() -> None:
                 study.tell(play, short, final=False)
                 study.close(play)
         if step % 4 == 3:
-            (row,) = study.promise_reports()
+            (row,) = promise_reports(study)
             units = [pair for plan in driven.values() for pair in plan.items()]
             assert row.used == pytest.approx(sum(amounts[arm] * n for arm, n in units)), step
     assert study.verify().ok

@@ -1,14 +1,14 @@
 """Commands of studies: one module for each group, in the order of --help."""
 
-from multiplay.cli.study import ask, create, features, maintenance, promises, savings, show, tell
+from multiplay.cli.study import ask, constraints, create, features, maintenance, savings, show, tell
 from multiplay.cli.study.app import study
 
 __all__ = [
     "ask",
+    "constraints",
     "create",
     "features",
     "maintenance",
-    "promises",
     "savings",
     "show",
     "study",
@@ -20,12 +20,12 @@ PANELS = {
     "Studies": ("create", "list", "show", "set", "rename", "delete"),
     "Plans and costs": (
         *("ask", "tell", "close", "cancel", "correct", "retract", "expire"),
-        *("learn-table", "promise", "release", "note"),
+        *("learn-table", "add-constraint", "end-constraint", "note"),
     ),
     "Costs that count": ("forget", "unforget"),
     "Plans and estimates": (
         *("why", "pending", "plays", "arms", "drift", "effects", "best", "expect"),
-        *("savings", "allowance", "promises"),
+        *("savings", "constraints"),
     ),
     "Verification and files": ("verify", "accept", "backup", "copy", "export", "import"),
 }

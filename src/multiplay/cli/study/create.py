@@ -92,12 +92,6 @@ def create(
         words = { currency = "EUR", unit = "truck", arm = "lane", round = "day" }
         features = "features.toml"
         arm_features = "lanes.csv"
-        baseline = "in-proportion"
-        allowance = 0.03
-        sure = 0.99
-        per = "week"
-        change = 15
-        promises = ["CO2 <= 40000 until 2026-11-30 plays 22 of co2.csv"]
         known = "helpers"
 
         \[actions]
@@ -109,12 +103,25 @@ def create(
         type = "PooledCTS"
         discount = 0.97
 
-    Only classes of multiplay are allowed, and no code in a file is run. With [b]baseline[/b] and
-    [b]allowance[/b], the plans cost at most a little more than what is done today, in total and on
-    every day: "in-proportion", a CSV file with arm and price or units, or "each-day", if every ask
-    has the baseline of its day. [b]change[/b] is what each unit that differs from the last plan
-    costs. For [b]promises[/b] see [b]multiplay study promise[/b]. [b]known[/b] says which costs of
-    a model are known: all, helpers, or nothing.
+        \[[constraints]]
+        type = "SwitchingCost"
+        cost = 15
+
+        \[[constraints]]
+        type = "Baseline"
+        rule = "in-proportion"
+        allowance = 0.03
+
+        \[[constraints]]
+        type = "AtMost"
+        name = "CO2"
+        limit = 40000
+        of = "co2.csv"
+        plays = 22
+
+    Only classes of multiplay are allowed, and no code in a file is run. For [b]constraints[/b] see
+    [b]multiplay study add-constraint[/b]: a rule is "in-proportion", "each-day" or a CSV file.
+    [b]known[/b] says which costs of a model are known: all, helpers, or nothing.
 
     Features of arms and days, such as distance and weekday, are declared in a file of their own,
     with a table for each: a Number, a Category or a Flag. Numbers have the centre and scale of the

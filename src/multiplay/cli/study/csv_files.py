@@ -12,6 +12,7 @@ import typer
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.frames import TableFile, read_file
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
+from multiplay.constraints.baseline import EACH_DAY
 from multiplay.constraints.promise import AtLeast, AtMost, Promise
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableProblem
@@ -95,6 +96,16 @@ def rule_named(option: str, text: str) -> Rule:
         return PriceList(values) if kind == "price" else FixedPlan(values, nearest=True)
 
 
+def baseline_named(option: str, text: str) -> Rule | str:
+    """Return the rule of a baseline, as ``rule_named``; or "each day" for ``each-day``."""
+    return EACH_DAY if text == EACH_DAY.replace(" ", "-") else rule_named(option, text)
+
+
+def amounts_in(option: str, path: str) -> dict[str, Any]:
+    """Return what a unit of each arm uses, from a file with arms, or patterns, and amounts."""
+    return _by_arm(option, path, ("amount",))[1]
+
+
 def promise_named(option: str, text: str) -> Promise:
     """Return the promise of a text and of a file with arms, or patterns, and amounts of a unit.
 
@@ -109,7 +120,7 @@ def promise_named(option: str, text: str) -> Promise:
         limit = float(found["limit"])
     except ValueError:
         raise InvalidInput(option, "a number as the limit", repr(found["limit"]), hint) from None
-    _, amounts = _by_arm(option, found["file"].strip(), ("amount",))
+    amounts = amounts_in(option, found["file"].strip())
     with errors_in(option):
         return PROMISES[found["kind"]](
             limit,

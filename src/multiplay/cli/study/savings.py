@@ -137,31 +137,3 @@ def _rule(in_proportion: bool, versus: str | None, prices: str | None, policy: s
     return (
         compared(file, functions=False) if "key" in file.frame else rule_named("--versus", versus)
     )
-
-
-@study.command()
-def allowance(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Show how much of the allowance against the baseline is left.
-
-    A study has an allowance if it was created with [b]--baseline[/b]. Spent is what the plans are
-    expected to cost more than the baseline, by what is known now; it is negative if they cost less.
-
-    Examples:
-
-        multiplay study allowance lanes
-
-    JSON: spent, left, sure_of, days, restricted.
-    """
-    with opened(name, store) as found:
-        used, limit, words = found.allowance(), found.baseline, found.words
-    if as_json:
-        print_json(to_plain(used))
-        return
-    assert limit is not None  # allowance() raises without one
-    rows = {
-        "baseline": limit.text,
-        "spent": words.money(used.spent),
-        "left": f"{words.money(used.left)}, sure of {words.money(used.sure_of)}",
-        "restricted": f"on {used.restricted} of {words.rounds(used.days)}",
-    }
-    typer.echo("\n".join(f"{head}: {text}" for head, text in rows.items()))

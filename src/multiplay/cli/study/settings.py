@@ -11,12 +11,13 @@ from multiplay._support.builder import Builder, check_keys, classes_of
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet
 from multiplay.cli.study import csv_files, features, options
+from multiplay.constraints import Constraint
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.learner.reports import Reports
 from multiplay.policies import Policy
+from multiplay.studies.wire import to_constraint
 
-EACH_DAY = "each-day"
 HINT = "Write loss_range = [0, 250], for example."
 
 SettingsFile = Annotated[
@@ -31,7 +32,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     Names of files are relative to the folder of this file. Errors name the key.
     """
     plain = read_toml("--settings", path, "a TOML file with settings of a study", HINT)
-    check_keys("", plain, READERS, (), "multiplay study create")
+    check_keys("", plain, READERS, (), "Study.create()")
     return {key: READERS[key](key, value, path.parent) for key, value in plain.items()}
 
 
@@ -73,19 +74,22 @@ def _arm_features(key: str, value: Any, folder: Path) -> Any:
     return csv_files.read_csv(str(folder / _text(key, value)), "arm", key)
 
 
-def _baseline(key: str, value: Any, folder: Path) -> Any:
-    text = _text(key, value)
-    if text == EACH_DAY:
-        return "each day"
-    is_file = (folder / text).is_file()
-    return csv_files.rule_named(key, str(folder / text) if is_file else text)
+def _constraints(key: str, value: Any, folder: Path) -> list[Constraint]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        hint = 'Write [[constraints]], and below it type = "SwitchingCost" and cost = 15.'
+        raise InvalidInput(key, "a list of tables", repr(value), hint)
+    return [_constraint(f"{key}[{k}]", one, folder) for k, one in enumerate(value)]
 
 
-def _promises(key: str, value: Any, folder: Path) -> Any:
-    if not isinstance(value, list):
-        hint = 'Write promises = ["CO2 <= 40000 plays 22 of co2.csv"], for example.'
-        raise InvalidInput(key, "a list of texts", repr(value), hint)
-    return [csv_files.promise_named(key, _text(key, one)) for one in value]
+def _constraint(key: str, plain: dict[str, Any], folder: Path) -> Constraint:
+    """Return a constraint; its rule, or the amounts of its arms, may be in a file."""
+    plain = dict(plain)
+    if isinstance(rule := plain.get("rule"), str):
+        is_file = (folder / rule).is_file()
+        plain["rule"] = csv_files.baseline_named(key, str(folder / rule) if is_file else rule)
+    if isinstance(plain.get("of"), str):
+        plain["of"] = csv_files.amounts_in(key, str(folder / plain["of"]))
+    return to_constraint(key, plain)
 
 
 def _text(key: str, value: Any) -> str:
@@ -96,7 +100,6 @@ def _text(key: str, value: Any) -> str:
 
 READERS: dict[str, Callable[[str, Any, Path], Any]] = {
     **dict.fromkeys(("seed", "varying_set", "known"), _as_it_is),
-    **dict.fromkeys(("allowance", "sure", "per", "change"), _as_it_is),
     "actions": _set,
     "policy": _policy,
     "loss_range": _range,
@@ -104,6 +107,5 @@ READERS: dict[str, Callable[[str, Any, Path], Any]] = {
     "words": _table(Words, Words._fields),
     "features": _features,
     "arm_features": _arm_features,
-    "baseline": _baseline,
-    "promises": _promises,
+    "constraints": _constraints,
 }

@@ -75,9 +75,9 @@ def show(
 
     JSON: study, store, policy, unit, at; asked, told, pending, cancelled, clipped, incomplete
     (numbers); level; arms; best, with plan and expected, or refused; rounds, with mean, expected,
-    change and stretches; allowance, if there is one; promises, as [b]multiplay study promises[/b]
-    has them; saved, a text, if a rule was kept by
-    [b]multiplay study savings --keep[/b]; drift; plays_pending; last_plays.
+    change and stretches; constraints, as [b]multiplay study constraints[/b] has them; saved, a
+    text, if a rule was kept by [b]multiplay study savings --keep[/b]; drift; plays_pending;
+    last_plays.
     """
     if html is not None:
         check_suffix("html", html, (".html", ".htm"))
@@ -121,8 +121,8 @@ def set_(
         Lyon->north,450
         Lyon->south,120
 
-    The rule of comparisons is set by [b]multiplay study savings --keep[/b], and promises by
-    [b]multiplay study promise[/b].
+    The rule of comparisons is set by [b]multiplay study savings --keep[/b], and constraints by
+    [b]multiplay study add-constraint[/b].
 
     Examples:
 

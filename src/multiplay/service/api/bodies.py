@@ -33,7 +33,7 @@ TYPES: dict[str, Any] = {
     "first round": Annotated[models.Round, Field(json_schema_extra={"minimum": 1})],
     "word": models.Word,
     "currency": models.CurrencyWord,
-    "promise": models.Promise,
+    "constraint": models.Constraint,
     "rule": models.Rule | None,
     "versus": models.Versus,
     "level": models.Level,

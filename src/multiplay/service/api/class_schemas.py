@@ -13,17 +13,19 @@ from typing import Any, Union, get_args, get_origin
 
 from numpy.typing import ArrayLike
 
+from multiplay.actions import Rule
 from multiplay.actions.base import SENSES
+from multiplay.constraints.baseline import EACH_DAY, WEEK
 from multiplay.features.columns import Column
 from multiplay.policies import Policy
 from multiplay.policies.exploration import EXPLORATIONS
 from multiplay.policies.genlbinfv import INITIALS, PREDICTIONS
 from multiplay.policies.index import PARTS_OF_POLICIES
 from multiplay.service.studies.limits import PARTS, POLICIES, RULES, SETS
-from multiplay.studies.wire import FEATURES
+from multiplay.studies.wire import FEATURES, KINDS
 
 REF = "#/components/schemas/{model}"
-CLASSES: dict[str, Any] = {**SETS, **POLICIES, **PARTS, **RULES, **FEATURES}
+CLASSES: dict[str, Any] = {**SETS, **POLICIES, **PARTS, **RULES, **FEATURES, **KINDS}
 ARRAY_LIKE = frozenset(get_args(ArrayLike))  # among them texts, which no argument takes
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 ENTRY = {"type": ["number", "string", "boolean", "null"]}
@@ -36,6 +38,8 @@ WORDS: dict[str, tuple[str, ...]] = {  # of arguments that are a text, by their 
     "prediction": PREDICTIONS,
     "initial": INITIALS,
     "exploration": EXPLORATIONS,
+    "rule": (EACH_DAY,),
+    "per": (WEEK,),
 }
 SIGNED = {"constant", "centre", "source", "target"}  # numbers that may be negative
 COMPUTED = {"n"}  # arguments that the service computes
@@ -102,6 +106,8 @@ def _schemas_of(annotation: Any) -> Iterator[dict[str, Any]]:
         yield {"type": "object", **of_class(fits)}
     elif annotation is Policy:
         yield {"type": "object"}
+    elif annotation is Rule:
+        yield {"type": "object", **of_class(RULES)}
     else:
         yield LIST
 

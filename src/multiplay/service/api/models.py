@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from multiplay import savings
 from multiplay._support import words
 from multiplay._support.words import LONGEST_WORD
-from multiplay.learner import allowance, logged_data, plays, promises
+from multiplay.learner import allowance, logged_data, plays, promises, switching
 from multiplay.learner.engine import LONGEST_KEY
 from multiplay.learner.plays import FAR
 from multiplay.policies.pooledcts import DEFAULT
@@ -17,8 +17,6 @@ from multiplay.service.api import paging
 from multiplay.service.api.class_schemas import of_class
 from multiplay.service.api.schemas import Shown, response_of
 from multiplay.service.studies.limits import (
-    MOST_PLAYS,
-    MOST_PROMISES,
     POLICIES,
     RULES,
     SETS,
@@ -26,10 +24,10 @@ from multiplay.service.studies.limits import (
 from multiplay.storage.base import LONGEST_NAME
 from multiplay.studies import replica, results
 from multiplay.studies.commands.base import either, none_of, some_of
+from multiplay.studies.commands.constraints import CO2
 from multiplay.studies.commands.external import EXAMPLE_PLAN
-from multiplay.studies.commands.promises import CO2
 from multiplay.studies.commands.settings import EXAMPLE_WORDS
-from multiplay.studies.wire import to_plain
+from multiplay.studies.wire import KINDS, to_plain
 
 POLICY = to_plain("policy", DEFAULT)
 MOST = 2**53  # the largest whole number that all languages represent exactly
@@ -135,10 +133,9 @@ EXPECTED = {"total": 375.0, "low": 120.5, "high": 629.5}
 WHEN = "2026-11-15T08:00:00.000000+00:00"
 
 
-REPORT: dict[str, Any] = {"name": "CO2", "limit": 40_000.0, "used": 12_300.0}
+REPORT: dict[str, Any] = {"name": "CO2", "constraint": CO2, "used": 12_300.0}
 REPORT |= {"expected_end": 39_800.0, "low": 39_100.0, "high": 40_000.0, "price": 0.31}
-REPORT |= {"holds": "sure", "left_plays": 15, "kind": "at most", "until": "2026-11-30"}
-REPORT |= {"plays": 22, "hard": True, "external": 0.0}
+REPORT |= {"holds": "sure", "left_plays": 15, "external": 0.0}
 
 
 class Body(BaseModel):
@@ -232,30 +229,16 @@ class GivenWords(Body):
     round: Word | None = Field(default=None, description="A round.")
 
 
-Amount = Annotated[float, Field(ge=0)]
-
-
-class Promise(Body):
-    """A limit on what the plays until a date use in all."""
-
-    model_config = example(**CO2)
-
-    type: Literal["AtMost", "AtLeast"]
-    limit: Amount = Field(description="The amount of all plays together.")
-    of: dict[str, Amount] = Field(
-        description="What a unit of an arm uses. A name counts before a pattern (`Lyon->*`), the "
-        "last pattern that fits decides, and `*` is for all other arms."
-    )
-    until: Annotated[str, Field(pattern=rf"{DATE}$")] | None = Field(
-        default=None, description="The date until which it counts."
-    )
-    plays: Annotated[int, Field(ge=1, le=MOST_PLAYS), BeforeValidator(whole)] = Field(
-        description="The number of plays until then."
-    )
-    name: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
-    hard: bool = Field(
-        default=True, description="Whether plans keep it; false: only its price changes them."
-    )
+Constraint = Annotated[
+    dict[str, Any],
+    Field(
+        description="What the plans must keep or pay: a promise over a period, a baseline with an "
+        "allowance, or a switching cost; a class of multiplay and its arguments. In `of`, a name "
+        "counts before a pattern (`Lyon->*`), the last pattern that fits decides, and `*` is for "
+        "all other arms. The rule `each day` means that every ask has its own baseline.",
+        json_schema_extra=of_class(KINDS),
+    ),
+]
 
 
 class GivenReports(Body):
@@ -269,7 +252,6 @@ class NewStudy(Body):
     """A study to create."""
 
     model_config = example(
-        either(none_of("allowance", "sure", "per"), some_of("baseline")),
         either(none_of("arm_features"), some_of("features")),
         name="lanes",
         actions=TRANSPORT,
@@ -295,25 +277,8 @@ class NewStudy(Body):
     features: Declared | None = None
     arm_features: FeaturesByArm | None = None
     words: GivenWords = GivenWords()
-    baseline: Rule | Literal["each day"] | None = Field(
-        default=None,
-        description="What is done today: a rule, or `each day` if every ask has its own baseline. "
-        "The plans then cost at most a share more than the baseline, in total and on every day.",
-    )
-    allowance: Share | None = Field(
-        default=None, description="That share, such as 0.03; 0.03 by default."
-    )
-    sure: Level | None = Field(
-        default=None, description="The probability with which it is kept; 0.99 by default."
-    )
-    per: Literal["week"] | None = Field(
-        default=None, description="`week`: the allowance starts anew every week."
-    )
-    promises: Annotated[list[Promise], Field(max_length=MOST_PROMISES)] = Field(
-        default=[], description="What the plays until a date use in all, at most or at least."
-    )
-    change: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="What each unit that differs from the last plan costs."
+    constraints: list[Constraint] = Field(
+        default=[], description="What the plans must keep or pay, any of them together."
     )
     seed: Units = 0
     key: KeyText | None = None
@@ -603,16 +568,10 @@ class Study(BaseModel):
     policy: dict[str, Any]
     features: dict[str, Any] | None
     versus: dict[str, Any] | None = Field(description="The rule that plays are compared with.")
-    baseline: dict[str, Any] | Literal["each day"] | None
-    allowance: float | None = Field(
-        description="The share that plans may cost more than the baseline; null without one."
+    constraints: list[dict[str, Any]] = Field(
+        description="The constraints that count now; `GET …/constraints` says what became of them."
     )
-    sure: float | None
-    per: Literal["week"] | None
-    change: float | None = Field(
-        description="What each unit that differs from the last plan costs; null without one."
-    )
-    promised: list[str] = Field(description="The names of all promises ever made.")
+    promised: list[str] = Field(description="The names of all promises so far.")
     arms: list[str]
     asked: int
     pending: int
@@ -621,21 +580,42 @@ class Study(BaseModel):
     digest: str = Field(description="The digest of the last entry, which covers all entries.")
 
 
-Allowance = response_of(
-    allowance.Allowance,
-    example(spent=-2310.0, left=3120.0, sure_of=2400.0, days=14, restricted=5),
+BaselineReport = response_of(
+    allowance.BaselineReport,
+    example(
+        name="baseline",
+        constraint={"type": "Baseline", "rule": {"type": "InProportion"}, "allowance": 0.03},
+        spent=-2310.0,
+        left=3120.0,
+        sure_of=2400.0,
+        days=14,
+        restricted=5,
+    ),
     description="How much of an allowance is left, by what is believed now, in the unit of the "
     "study.",
+)
+SwitchingReport = response_of(
+    switching.SwitchingReport,
+    example(
+        name="switching cost",
+        constraint={"type": "SwitchingCost", "cost": 15.0},
+        changed=12,
+        spent=180.0,
+    ),
 )
 PromiseReport = response_of(promises.PromiseReport, example(**REPORT))
 
 
-class Promised(BaseModel):
-    """How all promises stand."""
+class ConstraintReports(BaseModel):
+    """What became of all constraints so far."""
 
     model_config = example(items=[REPORT])
 
-    items: list[Annotated[promises.PromiseReport, Shown]]
+    items: list[
+        Annotated[allowance.BaselineReport, Shown]
+        | Annotated[switching.SwitchingReport, Shown]
+        | Annotated[promises.PromiseReport, Shown]
+    ]
 
 
 class StudyName(BaseModel):

@@ -33,14 +33,13 @@ from multiplay.studies.commands.base import (
 from multiplay.studies.commands.base import (
     STUDIES as MANAGE,
 )
+from multiplay.studies.commands.constraints import AddConstraint, Constraints, EndConstraint
 from multiplay.studies.commands.corrections import Correct, Retract
 from multiplay.studies.commands.counting import Forget, Unforget
 from multiplay.studies.commands.external import CheckTable, Learn, LearnTable, SetArmFeatures
 from multiplay.studies.commands.notes import WriteNote
 from multiplay.studies.commands.plays import Ask, Cancel, Close, Expire, Tell
-from multiplay.studies.commands.promises import MakePromise, Release
 from multiplay.studies.commands.queries import (
-    AllowanceLeft,
     Arms,
     Best,
     CompareArms,
@@ -49,7 +48,6 @@ from multiplay.studies.commands.queries import (
     EstimateSavings,
     Expect,
     Explain,
-    PromiseReports,
 )
 from multiplay.studies.commands.settings import SetVersus, SetWords
 from multiplay.studies.commands.values import zoned_time
@@ -169,8 +167,6 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     given["loss_range"] = _ranges(given["loss_range"])
     given["reports"] = Reports(**given["reports"])
     given["words"] = Words(**body.words.model_dump(exclude_none=True))
-    if given["sure"] is None:
-        del given["sure"]
 
     def create(store: Store) -> Any:
         made: dict[str, Any] = {"present": of_study, "request": request, "by": caller.id}
@@ -341,8 +337,8 @@ OPERATIONS = (
     of_command(SetArmFeatures),
     of_command(SetWords),
     of_command(SetVersus),
-    of_command(MakePromise),
-    of_command(Release),
+    of_command(AddConstraint),
+    of_command(EndConstraint),
     of_command(WriteNote),
     Operation("GET", f"{STUDY}/pending", list_pending, QUERIES, models.Pending, etag=True),
     Operation("GET", f"{STUDY}/plays", list_plays, QUERIES, models.Plays, etag=True),
@@ -351,8 +347,7 @@ OPERATIONS = (
     of_query(Arms, models.Arms),
     of_query(CompareArms, models.Arms),
     of_query(Effects, models.Effects),
-    of_query(AllowanceLeft, models.Allowance),
-    of_query(PromiseReports, models.Promised),
+    of_query(Constraints, models.ConstraintReports),
     of_query(Drift, models.Drifts),
     of_query(Best, models.Plan),
     of_query(Expect, models.Estimate),
@@ -370,7 +365,6 @@ OPERATIONS = (
 def of_study(study: Study) -> dict[str, Any]:
     """Return a study as plain data."""
     head, rule = study.head, study.versus
-    limit = study.baseline
     return {
         "name": study.name,
         "summary": study.summary,
@@ -380,9 +374,7 @@ def of_study(study: Study) -> dict[str, Any]:
         "policy": wire.to_plain("policy", study.policy),
         "features": wire.to_plain("features", study.features),
         "versus": None if rule is None else wire.to_plain("versus", rule),
-        "baseline": None if limit is None else _plain_baseline(limit.baseline),
-        **{name: getattr(limit, name, None) for name in ("allowance", "sure", "per")},
-        "change": study.change,
+        "constraints": [*map(wire.of_constraint, study.constrained_by)],
         "promised": list(study.promised),
         "arms": list(study.actions.names),
         "asked": study.asked,
@@ -391,10 +383,6 @@ def of_study(study: Study) -> dict[str, Any]:
         "entries": head.number + 1,
         "digest": head.digest.hex(),
     }
-
-
-def _plain_baseline(baseline: Any) -> Any:
-    return baseline if isinstance(baseline, str) else wire.to_plain("baseline", baseline)
 
 
 def _of_store(context: RequestContext) -> Request | None:

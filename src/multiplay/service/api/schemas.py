@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from inspect import getdoc
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model
 from pydantic_core import CoreSchema
 
+from multiplay.constraints import Constraint
+from multiplay.service.api.class_schemas import of_class
 from multiplay.studies.results import ResultField, fields_of, is_optional, is_result, without_none
+from multiplay.studies.wire import KINDS
 from multiplay.types import Note
 
 MODELS: dict[type, type[BaseModel]] = {}  # of result classes
@@ -69,6 +72,9 @@ def _type_of(field: ResultField) -> Any:
 def _json_type(kind: Any) -> Any:
     """Return the type of JSON that a type becomes."""
     origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Constraint):
+        names = [name for name, one in KINDS.items() if issubclass(one, kind)]
+        return Annotated[dict[str, Any], Field(json_schema_extra=of_class(names))]
     if is_result(kind):
         return model_of(kind)
     if origin is np.ndarray:

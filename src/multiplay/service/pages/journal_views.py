@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.formatting import Table, counted, minute, plan_text, plural
+from multiplay._support.formatting import Table, counted, minute, percent, plan_text, plural
 from multiplay._support.hints import Surface
 from multiplay._support.serialization import number_or_nan
 from multiplay._support.words import Words, money_text
@@ -118,6 +118,12 @@ def _promise(plain: dict[str, Any]) -> str:
     return f"{plain['name']}, {kind} {money_text(plain['limit'])}"
 
 
+def _constraint(plain: dict[str, Any], words: Words) -> str:
+    if plain["type"] == "SwitchingCost":
+        return f"switching cost, {words.money(plain['cost'])}"
+    return f"baseline, {percent(plain['allowance'])} more"
+
+
 ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.CREATE: lambda *_: ("created", "the study"),
     entry_codec.IMPORT: lambda *_: ("created", "from a saved learner"),
@@ -148,7 +154,11 @@ ENTRY_TEXTS: dict[str, Any] = {
     ),
     entry_codec.KEEP: lambda header, words: ("kept", _restart(header, "since", "since", words)),
     entry_codec.PROMISE: lambda header, words: ("promised", _promise(header[entry_codec.PROMISE])),
-    entry_codec.RELEASE: lambda header, words: ("released", header["name"]),
+    entry_codec.CONSTRAINT: lambda header, words: (
+        "constrained",
+        _constraint(header[entry_codec.CONSTRAINT], words),
+    ),
+    entry_codec.RELEASE: lambda header, words: ("ended", header["name"]),
     NOTE: lambda header, words: ("noted", header["text"]),
 }
 

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 
 from multiplay._support.hints import Surface, rendered
 from multiplay.actions import Model
+from multiplay.constraints import Constraint, SwitchingCost
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.api import openapi
 from multiplay.service.api.routing import Endpoint
@@ -32,6 +33,7 @@ from multiplay.service.pages.page_route import Page, PageContext, to
 from multiplay.service.pages.uploads import draft, uploaded
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
+from multiplay.studies import wire
 
 DONE = {"deleted": "The study was deleted."}
 PART_OF_LIST = 50  # studies on one page
@@ -201,7 +203,7 @@ async def new_from_model(context: PageContext) -> Response:
 async def _created(context: PageContext, form: Form, given: forms.StudyInput) -> bool:
     """Create a study of a model; return whether it was, after recording errors in the form."""
     try:
-        act = partial(_create, context, given, {})
+        act = partial(_create, context, given, [])
         await context.manager.create(given.name, context.caller, act)
     except InvalidInput as error:
         new_model.noted(form, context.without_store(error))
@@ -218,14 +220,14 @@ async def create(context: PageContext) -> Response:
         try:
             actions = await context.manager.build_actions(given.actions)
             names = [] if actions is None else actions.names
-            limit = await context.in_thread(lambda: savings.allowance_of_form(form, names))
-            if form.get("change"):
-                with form.noting("change"):
-                    limit["change"] = forms.a_number("change", form.get("change"))
+            limits = await context.in_thread(lambda: savings.baseline_of_form(form, names))
+            if form.get("cost"):
+                with form.noting("cost"):
+                    limits.append(SwitchingCost(forms.a_number("cost", form.get("cost"))))
             if form.errors:
                 return await _new_page(context, form, status=422)
             await context.manager.create(
-                given.name, caller, partial(_create, context, given, limit)
+                given.name, caller, partial(_create, context, given, limits)
             )
         except InvalidInput as error:
             known = context.without_store(error)
@@ -247,7 +249,7 @@ async def to_new(context: PageContext) -> Response:
 
 
 def _create(
-    context: PageContext, given: forms.StudyInput, limit: dict[str, Any], store: Store
+    context: PageContext, given: forms.StudyInput, constraints: list[Constraint], store: Store
 ) -> None:
     limits = context.manager.settings.limits
     bounded_verbs.create(
@@ -259,7 +261,7 @@ def _create(
         loss_range=given.loss_range,
         reports=given.reports,
         words=given.words,
-        **limit,
+        constraints=[*map(wire.of_constraint, constraints)],
         by=context.caller.id,
         present=lambda study: None,
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from multiplay._support.formatting import Table, left_out, percent, plural
 from multiplay._support.words import Words, money_text, noun_of
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
+from multiplay.constraints import Baseline, Constraint
 from multiplay.errors import InvalidInput
+from multiplay.learner.allowance import BaselineReport
+from multiplay.learner.constraints import ConstraintReport
 from multiplay.savings import Savings
 from multiplay.service.pages import bills
 from multiplay.service.pages.forms import Form, a_number, as_lines, as_typed, error_text
@@ -82,22 +85,24 @@ def rule_of_form(form: Form, arms: Sequence[str]) -> Rule | None:
     return None
 
 
-def allowance_of_form(form: Form, arms: Sequence[str]) -> dict[str, Any]:
-    """Return the baseline and the allowance of a new study; empty for none, or after errors.
+def baseline_of_form(form: Form, arms: Sequence[str]) -> list[Constraint]:
+    """Return the baseline of a new study; empty for none, or after errors.
 
     Examples
     --------
-    >>> allowance_of_form(Form({"rule": "proportion", "allowance": "2,5", "sure": "99"}), [])
-    {'baseline': InProportion(), 'allowance': 0.025, 'sure': 0.99, 'per': None}
+    >>> baseline_of_form(Form({"rule": "proportion", "allowance": "2,5", "sure": "99"}), [])
+    [Baseline(rule=InProportion(), allowance=0.025, sure=0.99, per=None)]
     """
     rule = rule_of_form(form, arms) if form.get("rule") else None
     if rule is None:
-        return {}
-    found: dict[str, Any] = {"baseline": rule}
+        return []
+    found = dict[str, float]()
     for name in ("allowance", "sure"):
         with form.noting(name):
             found[name] = a_number(name, form.get(name)) / 100
-    return found | {"per": "week" if form.get("per") else None}
+    if form.errors:
+        return []
+    return [Baseline(rule, **found, per="week" if form.get("per") else None)]
 
 
 # ---------------------------------------------------------------- drawings
@@ -392,12 +397,14 @@ class AllowanceView(NamedTuple):
     lines: CostLines | None
 
 
-def allowance_view(study: Study, recent: Sequence[Entry]) -> AllowanceView | None:
+def allowance_view(
+    study: Study, rows: Sequence[ConstraintReport], recent: Sequence[Entry]
+) -> AllowanceView | None:
     """Return the allowance of a study, with its last plays; None without a baseline."""
-    limit, words = study.baseline, study.words
-    if limit is None:
+    used = next((one for one in rows if isinstance(one, BaselineReport)), None)
+    words = study.words
+    if used is None:
         return None
-    used = study.allowance()
     curve = allowance_curve(study, recent)
     days = [entry_codec.shown_key(entry.labels) or f"{entry.labels.play}" for entry in recent]
     drawn = None if curve is None else cost_lines(days, *curve)
@@ -407,7 +414,7 @@ def allowance_view(study: Study, recent: Sequence[Entry]) -> AllowanceView | Non
         f"{_more(used.spent, words)} than the baseline. The allowance restricted "
         f"{used.restricted} of {words.rounds(used.days)}."
     )
-    return AllowanceView(limit.text, line, drawn)
+    return AllowanceView(used.constraint.text, line, drawn)
 
 
 def _more(amount: float, words: Words) -> str:

@@ -18,22 +18,22 @@ from multiplay.learner.plays import PendingPlay, Receipt
 from multiplay.service.api import events
 from multiplay.service.pages import (
     bills,
+    constraints,
     features,
     forms,
     journal_views,
     plan_forms,
-    promises,
     savings,
     views,
 )
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
-from multiplay.service.studies.limits import build_promise
+from multiplay.service.studies.limits import build_constraint
 from multiplay.studies import Study, entry_codec, play_history
+from multiplay.studies.commands.constraints import AddConstraint
 from multiplay.studies.commands.external import Learn
 from multiplay.studies.commands.plays import Ask
-from multiplay.studies.commands.promises import MakePromise
 from multiplay.studies.commands.queries import Expect
 
 PARTS = (
@@ -45,7 +45,7 @@ PARTS = (
     "pending",
     "journal",
     "allowance",
-    "promises",
+    "constraints",
     "drivers",
     "arms",
 )
@@ -136,8 +136,8 @@ async def _content(context: StudyPageContext, arms: str, whole: bool) -> dict[st
         "other_form": Form(),
         "expire_form": Form(),
         "restart_form": Form(),
-        "promise_form": Form(),
-        "promise_kinds": promises.KINDS,
+        "constraint_form": Form(),
+        "promise_kinds": constraints.KINDS,
         "answer": None,
         "usual": plan_forms.usual_values(seen.actions),
         "rules": plan_forms.RULES,
@@ -405,29 +405,29 @@ async def _restart(context: StudyPageContext, field: str, done: str) -> Response
     return await _study_page(context, restart_form=form, status=422)
 
 
-async def promise(context: StudyPageContext) -> Response:
-    """Make a promise."""
+async def add_constraint(context: StudyPageContext) -> Response:
+    """Add a constraint."""
     form = await context.play_form()
-    limits, plain = context.manager.settings.limits, promises.promise_of_form(form)
+    limits, plain = context.manager.settings.limits, constraints.constraint_of_form(form)
     if not form.errors:
         try:
-            made = MakePromise(build_promise("promise", plain, limits))
+            made = AddConstraint(build_constraint("constraint", plain, limits))
             await context.write(form, lambda study: bounded_verbs.do(limits, study, made))
-            return to(f"{context.base}?done=promised#promises-section")
+            return to(f"{context.base}?done=constrained#constraints-section")
         except InvalidInput as error:
-            promises.note_promise(form, context.without_store(error))
-    return await _study_page(context, promise_form=form, status=422)
+            constraints.note_constraint(form, context.without_store(error))
+    return await _study_page(context, constraint_form=form, status=422)
 
 
-async def release(context: StudyPageContext) -> Response:
-    """End a promise."""
+async def end_constraint(context: StudyPageContext) -> Response:
+    """End a constraint."""
     form = await context.play_form()
     try:
-        await context.write(form, lambda study: study.release(form.get("name")))
-    except NotFound as error:  # another user has released it
+        await context.write(form, lambda study: study.end_constraint(form.get("name")))
+    except NotFound as error:  # another user has ended it
         form.errors[""] = forms.error_text(context.without_store(error))
-        return await _study_page(context, promise_form=form, status=404)
-    return to(f"{context.base}?done=released#promises-section")
+        return await _study_page(context, constraint_form=form, status=404)
+    return to(f"{context.base}?done=ended#constraints-section")
 
 
 async def play_page(context: StudyPageContext, play: int, query: PlayQuery) -> Response:
@@ -570,8 +570,8 @@ DONE = {
     "closed": "Plan {play} was closed. The study has learned from what was reported.",
     "forgot": "Earlier reports no longer count. “Unforget” undoes this.",
     "kept": "The reports count again.",
-    "promised": "The promise was made. It counts the plans from now on.",
-    "released": "The promise was released. It no longer changes plans.",
+    "constrained": "The constraint was added. It counts the plans from now on.",
+    "ended": "The constraint has ended. It no longer changes plans.",
     "cancelled": "Plan {play} was cancelled. The study does not learn from it.",
     "corrected": "The correction of plan {play} was saved. The study has learned from it.",
     "retracted": "The report of plan {play} no longer counts. The plan waits for its costs again.",
@@ -607,10 +607,10 @@ PAGES = (
     Page("POST", f"{STUDY}/forget", forget),
     Page("GET", f"{STUDY}/unforget", of_form),
     Page("POST", f"{STUDY}/unforget", unforget),
-    Page("GET", f"{STUDY}/promise", of_form),
-    Page("POST", f"{STUDY}/promise", promise),
-    Page("GET", f"{STUDY}/release", of_form),
-    Page("POST", f"{STUDY}/release", release),
+    Page("GET", f"{STUDY}/add-constraint", of_form),
+    Page("POST", f"{STUDY}/add-constraint", add_constraint),
+    Page("GET", f"{STUDY}/end-constraint", of_form),
+    Page("POST", f"{STUDY}/end-constraint", end_constraint),
     Page("GET", PLAY, play_page),
     Page("GET", f"{PLAY}/{{verb}}", of_form),
     Page("POST", f"{PLAY}/fill", fill),

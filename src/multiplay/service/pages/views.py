@@ -24,6 +24,7 @@ from multiplay.learner.plays import PENDING, Estimate, PendingPlay
 from multiplay.reports import study_text
 from multiplay.reports.study import StudyFacts, study_facts
 from multiplay.service.pages.bills import cost_text, field_of
+from multiplay.service.pages.constraints import PromiseView, promise_views, switching_text
 from multiplay.service.pages.features import DayField, Drivers, day_fields, drivers
 from multiplay.service.pages.forms import as_typed
 from multiplay.service.pages.home import MOST_CHANGES, changes_text
@@ -36,7 +37,6 @@ from multiplay.service.pages.journal_views import (
 )
 from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
 from multiplay.service.pages.plans import PlanView, current_plan, plan_view, set_summary
-from multiplay.service.pages.promises import PromiseView, can_promise, promise_views
 from multiplay.service.pages.savings import AllowanceView, allowance_view
 from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, entry_codec, play_history
@@ -158,7 +158,6 @@ class Overview(NamedTuple):
     summary: str
     policy: str
     loss_range: str
-    change: str
     noun: str
     rewards: bool
     asked: int
@@ -187,7 +186,7 @@ class Overview(NamedTuple):
     compared: str
     allowance: AllowanceView | None
     promises: list[PromiseView]
-    can_promise: bool
+    switching: str
 
 
 class PlayPage(NamedTuple):
@@ -226,7 +225,6 @@ def overview(
         summary=found.summary,
         policy=found.policy,
         loss_range=f"{found.loss_range} {study.words.currency}".rstrip(),
-        change="" if study.change is None else learner_facts.change_text(study.change, study.words),
         noun=study_text.wording(found).noun,
         rewards=found.rewards,
         asked=study.asked,
@@ -253,9 +251,9 @@ def overview(
         day_fields=day_fields(study),
         drivers=drivers(study),
         compared="" if study.versus is None else study.versus.text,
-        allowance=allowance_view(study, recent.asked),
-        promises=promise_views(study, recent.asked),
-        can_promise=can_promise(study),
+        allowance=allowance_view(study, found.constraints, recent.asked),
+        promises=promise_views(study, found.constraints, recent.asked),
+        switching=switching_text(found.constraints, study.words),
     )
 
 

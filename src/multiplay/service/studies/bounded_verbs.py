@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from multiplay.actions import ActionSet, Rule
-from multiplay.constraints.promise import Promise
+from multiplay.constraints import Constraint, Promise
 from multiplay.errors import Conflict, InvalidInput, NotFound, UnknownOutcome
 from multiplay.learner.comparison import PlansByKey
 from multiplay.learner.engine import default_policy
@@ -23,9 +23,9 @@ from multiplay.service.studies.limits import (
     MOST_PROMISES,
     ServiceLimits,
     build_actions,
+    build_constraint,
     build_features,
     build_policy,
-    build_promise,
     build_rule,
     build_versus,
     check_ahead,
@@ -46,6 +46,7 @@ from multiplay.storage import Entry, MemoryStore, Store
 from multiplay.storage.base import AnsweredRequest, name_in_use
 from multiplay.studies import Study, backup, wire
 from multiplay.studies.commands.base import Command, Query
+from multiplay.studies.commands.constraints import AddConstraint
 from multiplay.studies.commands.external import (
     CheckTable,
     Learn,
@@ -53,7 +54,6 @@ from multiplay.studies.commands.external import (
     SetArmFeatures,
 )
 from multiplay.studies.commands.plays import Ask
-from multiplay.studies.commands.promises import MakePromise
 from multiplay.studies.commands.queries import Best, CompareArms, EstimateSavings, Expect, Explain
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.export import history_in
@@ -75,8 +75,7 @@ def create(
     request: Request | None = None,
     key: str | None = None,
     features: Any = None,
-    baseline: Any = None,
-    promises: Sequence[Mapping[str, Any]] = (),
+    constraints: Sequence[Mapping[str, Any]] = (),
     **settings: Any,
 ) -> Any:
     """Create a study from plain data; return what ``present`` makes of the new study.
@@ -92,12 +91,10 @@ def create(
     check_features(declared, made.d)
     chosen = default_policy(declared) if policy is None else build_policy("policy", policy, limits)
     check_together(made, chosen, limits)
-    if isinstance(baseline, Mapping):
-        baseline = build_rule("baseline", baseline, limits)
-    if promises:
-        check_quick("promises", made)
-    made_of = [build_promise(f"promises[{k}]", one, limits) for k, one in enumerate(promises)]
-    settings |= {"features": declared, "key": key, "baseline": baseline, "promises": made_of}
+    places = (f"constraints[{k}]" for k in range(len(constraints)))
+    kept = [build_constraint(*one, limits) for one in zip(places, constraints, strict=True)]
+    _check_promises([one for one in kept if isinstance(one, Promise)], made)
+    settings |= {"features": declared, "key": key, "constraints": kept}
     with in_time("actions", limits):
         draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)
@@ -236,9 +233,9 @@ class LimitedBuild:
         """Return a rule."""
         return build_rule(where, plain, self._limits)
 
-    def promise(self, where: str, plain: Any) -> Promise:
-        """Return a promise."""
-        return build_promise(where, plain, self._limits)
+    def constraint(self, where: str, plain: Any) -> Constraint:
+        """Return a constraint."""
+        return build_constraint(where, plain, self._limits)
 
     def versus(self, where: str, plain: Any) -> Rule | Policy | PlansByKey:
         """Return a rule, a policy or plans by key."""
@@ -291,8 +288,8 @@ def _check_ask(limits: ServiceLimits, study: Study, ask: Ask) -> Ask:
     """Return the command with a time limit; raise if its sets are too large."""
     _check_day(limits, study, ask)
     check_ahead(ask.ahead or ())
-    if ask.actions is not None and takes_long(ask.actions) and study.promise_reports():
-        check_quick("actions", ask.actions)
+    if ask.actions is not None and takes_long(ask.actions):
+        _check_promises(_promises(study), ask.actions, "actions")
     return replace(ask, time_limit=min(ask.time_limit or limits.seconds, limits.seconds))
 
 
@@ -305,12 +302,24 @@ def _check_day(limits: ServiceLimits, study: Study, given: Ask | Learn | Best | 
         check_features(study.features, actions.d, "actions")
 
 
-def _check_promise(limits: ServiceLimits, study: Study, command: MakePromise) -> None:
-    check_quick("promise", study.actions)
-    count = len(study.promise_reports())
-    if count >= MOST_PROMISES:
-        expected, hint = f"fewer than {MOST_PROMISES} promises before it", "Release some of them."
-        raise InvalidInput("promise", expected, f"{count}", hint)
+def _check_added(limits: ServiceLimits, study: Study, command: AddConstraint) -> None:
+    if isinstance(command.constraint, Promise):
+        _check_promises([*_promises(study), command.constraint], study.actions)
+
+
+def _promises(study: Study) -> list[Promise]:
+    return [one for one in study.constrained_by if isinstance(one, Promise)]
+
+
+def _check_promises(
+    promises: Sequence[Promise], actions: ActionSet, argument: str = "constraints"
+) -> None:
+    """Raise ``InvalidInput`` for more promises than a study may have, or a set that is slow."""
+    if promises:
+        check_quick(argument, actions)
+    if len(promises) > MOST_PROMISES:
+        expected, hint = f"at most {MOST_PROMISES} promises", "End some of them."
+        raise InvalidInput(argument, expected, f"{len(promises)}", hint)
 
 
 def _check_table(limits: ServiceLimits, study: Study, given: LearnTable) -> None:
@@ -358,7 +367,7 @@ CHECKS: dict[type, Callable[[ServiceLimits, Study, Any], Any]] = {
     Learn: _check_day,
     Best: _check_day,
     Expect: _check_day,
-    MakePromise: _check_promise,
+    AddConstraint: _check_added,
     LearnTable: _check_table,
     SetArmFeatures: _check_described,
     CompareArms: _check_arms,

@@ -19,14 +19,14 @@ from multiplay._support.checks import is_list, shortened
 from multiplay._support.serialization import LEAVES, settings
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.costs import Requirement, positive
-from multiplay.constraints.promise import Promise
+from multiplay.constraints import Baseline, Constraint, Promise
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
 from multiplay.policies import Policy
 from multiplay.policies.index import PARTS_OF_POLICIES
 from multiplay.service.errors import MalformedRequest
 from multiplay.studies import comparison
-from multiplay.studies.wire import FEATURES, to_promise
+from multiplay.studies.wire import FEATURES, to_constraint
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ HISTORY = 10_000_000  # rounds times arms of a table: 200 MB
 COMPARED = comparison.LARGE  # plays times arms of a study that is compared with a rule
 MOST_PROMISES, MOST_PLAYS = 8, 100_000  # of a study, and of a promise
 MOST_AHEAD = 400  # sets of plays to come, in one request
-AHEAD = 20_000  # their arms in all
+AHEAD = 20_000  # their arms in total
 SIMULATED = 5_000  # the same, compared with a policy, whose plays are simulated
 PHI = 1_000_000  # features in one request: arms, or units of a table, times columns
 REBUILT = 10_000_000_000  # rounds, arms and squared columns of a table, with a discount: seconds
@@ -275,12 +275,18 @@ def check_arms(where: str, names: Collection[str], limits: ServiceLimits) -> Non
         check_name(where, name)
 
 
-def build_promise(where: str, plain: Mapping[str, Any], limits: ServiceLimits) -> Promise:
-    """Return the promise that plain data describe; raise if it names too many arms."""
+def build_constraint(where: str, plain: Any, limits: ServiceLimits) -> Constraint:
+    """Return the constraint that plain data describe; raise if it names too many arms."""
     with brief_errors():
-        check_arms(f"{where}.of", plain["of"], limits)
-        check_name(f"{where}.name", plain["name"])
-        return to_promise(where, plain)
+        made = to_constraint(where, _described(where, plain))
+    if isinstance(made, Promise):
+        check_arms(f"{where}.of", made.of, limits)
+        check_name(f"{where}.name", made.name)
+        if made.plays > MOST_PLAYS:
+            raise _too_large(f"{where}.plays", MOST_PLAYS, "plays", f"{made.plays}")
+    elif isinstance(made, Baseline) and isinstance(made.rule, Rule):
+        build_rule(f"{where}.rule", plain["rule"], limits)
+    return made
 
 
 def takes_long(actions: ActionSet) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, get_ar
 
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet
-from multiplay.constraints.promise import Promise
+from multiplay.constraints import Constraint
 from multiplay.features import Features
 from multiplay.learner.comparison import Question, Versus
 from multiplay.learner.engine import Engine
@@ -50,8 +50,8 @@ class Build(Protocol):
     def versus(self, where: str, plain: Any) -> Any:
         """Return a rule, a policy or plans by key."""
 
-    def promise(self, where: str, plain: Any) -> Promise:
-        """Return a promise."""
+    def constraint(self, where: str, plain: Any) -> Constraint:
+        """Return a constraint."""
 
 
 class ClientContext(NamedTuple):

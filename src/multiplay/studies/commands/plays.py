@@ -55,7 +55,7 @@ EXAMPLE_LOSSES = {"Lyon->north": [120.0], "Lyon->south": [95.0], "Lille->south":
 
 
 @dataclass(frozen=True)
-class Constraints:
+class RoundLimits:
     """A set for a round, and limits of its plans."""
 
     actions: Annotated[ActionSet | None, Arg(SET, "The set of this round, if it differs.")] = None
@@ -82,7 +82,7 @@ ASKED = Http(
 
 @verb("ask", ASKED, ASK)
 @dataclass(frozen=True)
-class Ask(Constraints, Command[PendingPlay]):
+class Ask(RoundLimits, Command[PendingPlay]):
     """Choose the next play. The same request with the same key returns the same play."""
 
     time_limit: Annotated[float | None, Arg(TIME_LIMIT, "Seconds to choose the play.")] = None
@@ -123,7 +123,7 @@ class Ask(Constraints, Command[PendingPlay]):
             status = play_history.status(turn.journal, known.labels.play)
             if not request.is_free(key, then, known.labels.at, status, replaces_play):
                 return self.again(turn, known)
-        sets = engine.promises.checked_ahead(engine.state, self.ahead)
+        sets = engine.constraints.promises.checked_ahead(engine.state, self.ahead)
         stored_ahead = StoredAhead.of(sets, engine)
         old = None if known is None else known.labels.play
         replaces = old if old in engine.pending else None

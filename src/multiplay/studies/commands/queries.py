@@ -1,4 +1,4 @@
-"""Queries: beliefs, best plans, explanations, promises, changes and savings."""
+"""Queries: beliefs, best plans, explanations, changes and savings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 from multiplay._support.checks import is_integer, probability
-from multiplay._support.hints import Hint, Option
 from multiplay.errors import InvalidInput
-from multiplay.learner.allowance import Allowance
 from multiplay.learner.comparison import Question
 from multiplay.learner.engine import Units
 from multiplay.learner.plays import AnyPlay, Estimate, Plan, Why
-from multiplay.learner.promises import PromiseReport
 from multiplay.learner.queries import DRIFT, Moment, arms_frame, drift_frame, effects_frame
 from multiplay.learner.queries import LEVEL as LEVEL_HINT
 from multiplay.learner.round_set import action_of
@@ -35,7 +32,7 @@ from multiplay.studies.commands.base import (
     verb,
 )
 from multiplay.studies.commands.external import EXAMPLE_PLAN
-from multiplay.studies.commands.plays import Constraints
+from multiplay.studies.commands.plays import RoundLimits
 from multiplay.studies.commands.values import (
     DAY,
     DRIFT_LEVEL,
@@ -69,7 +66,7 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     ),
 )
 @dataclass(frozen=True)
-class Best(Constraints, Query[Plan]):
+class Best(RoundLimits, Query[Plan]):
     """Return the best plan by the current estimates, without exploration; it is not a play."""
 
     def read(self, reader: Reader) -> Plan:
@@ -99,7 +96,7 @@ class Best(Constraints, Query[Plan]):
     ),
 )
 @dataclass(frozen=True, kw_only=True)
-class Expect(Constraints, Query[Estimate]):
+class Expect(RoundLimits, Query[Estimate]):
     """Return the expected loss of a plan, with an interval."""
 
     returns = Estimate
@@ -155,7 +152,7 @@ class TableQuery(Query["pd.DataFrame"]):
 
     def answer(self, plain: Plain, context: ClientContext) -> pd.DataFrame:
         """Return the table of plain data."""
-        return wire.to_beliefs(plain, wire.ARMS)
+        return wire.to_beliefs(plain, results.ARMS)
 
 
 @verb("list_arms", Http("GET", "arms", QUERIES))
@@ -215,7 +212,7 @@ class Effects(TableQuery):
 
     def answer(self, plain: Plain, context: ClientContext) -> pd.DataFrame:
         """Return the table of plain data."""
-        return wire.to_beliefs(plain, wire.ARM_EFFECTS if self.by == "arm" else wire.EFFECTS)
+        return wire.to_beliefs(plain, results.ARM_EFFECTS if self.by == "arm" else results.EFFECTS)
 
 
 @verb("list_drift", Http("GET", "drift", QUERIES))
@@ -237,46 +234,10 @@ class Drift(Query["pd.DataFrame"]):
 
     def answer(self, plain: Plain, context: ClientContext) -> pd.DataFrame:
         """Return the table of plain data."""
-        return wire.to_table(plain["items"], wire.DRIFT)
+        return wire.to_table(plain["items"], results.DRIFT)
 
 
-# ------------------------------------------------------------ allowance, promises and savings
-
-
-@verb("get_allowance", Http("GET", "allowance", QUERIES))
-@dataclass(frozen=True)
-class AllowanceLeft(Query[Allowance]):
-    """Return how much of the allowance against the baseline is left, by what is believed now."""
-
-    returns = Allowance
-
-    def read(self, reader: Reader) -> Allowance:
-        """Return what is spent, and what is left."""
-        with reader.current() as engine:
-            if engine.allowance is None:
-                hint = Hint("Create it with {}, for example.", Option("baseline", "InProportion()"))
-                raise InvalidInput("allowance", "a learner with a baseline", "none", hint)
-            return engine.allowance.report(engine.state)
-
-
-@verb("list_promises", Http("GET", "promises", QUERIES))
-@dataclass(frozen=True)
-class PromiseReports(Query[list[PromiseReport]]):
-    """Return how every promise stands: used, expected, its price, and whether it holds."""
-
-    def read(self, reader: Reader) -> list[PromiseReport]:
-        """Return one report for each promise."""
-        with reader.current() as engine:
-            return engine.promise_reports()
-
-    @staticmethod
-    def present(result: list[PromiseReport]) -> Plain:
-        """Return reports as plain data."""
-        return {"items": [*map(results.to_plain, result)]}
-
-    def answer(self, plain: Plain, context: ClientContext) -> list[PromiseReport]:
-        """Return the reports of plain data."""
-        return [results.of_plain(PromiseReport, one) for one in plain["items"]]
+# ------------------------------------------------------------ savings
 
 
 NO_LEARNING = {"properties": {"learning": {"const": False}}}

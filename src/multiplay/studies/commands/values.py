@@ -8,10 +8,11 @@ from typing import Any
 from multiplay._support.checks import check_instance, probability, true_or_false
 from multiplay._support.deadline import checked_limit
 from multiplay.actions import ActionSet
+from multiplay.constraints.constraint import checked_constraint
 from multiplay.errors import InvalidInput
 from multiplay.learner.engine import checked_missing
 from multiplay.learner.plays import PART_HINT, duration_seconds
-from multiplay.learner.promises import checked_promises, given_sets
+from multiplay.learner.promises import given_sets
 from multiplay.learner.queries import LEVEL as LEVEL_HINT
 from multiplay.learner.queries import checked_by
 from multiplay.storage.base import LONGEST_NAME
@@ -86,9 +87,8 @@ def _built_round(argument: str, plain: int | str, build: Build) -> datetime | in
     return zoned_time(argument, plain) if isinstance(plain, str) else plain
 
 
-def _promise(argument: str, given: Any) -> Any:
-    (made,) = checked_promises([given])
-    return wire.of_promise(made)
+def _constraint(argument: str, given: Any) -> Any:
+    return wire.of_constraint(checked_constraint(given, ()))
 
 
 def _rule(argument: str, rule: Any) -> Any:
@@ -121,7 +121,9 @@ AGE = Kind("age", duration_seconds)
 ROUND = Kind("round", _round, _built_round)
 FIRST_ROUND = Kind("first round", _round, _built_round)
 WORD, CURRENCY = Kind("word", _as_it_is), Kind("currency", _as_it_is)
-PROMISE = Kind("promise", _promise, lambda where, plain, build: build.promise(where, plain))
+CONSTRAINT = Kind(
+    "constraint", _constraint, lambda where, plain, build: build.constraint(where, plain)
+)
 RULE = Kind("rule", _rule, lambda where, plain, build: build.rule(where, plain))
 VERSUS = Kind(
     "versus",

@@ -1,4 +1,4 @@
-"""Promises for pages: what is used and expected, prices as drawings, and the form of a promise."""
+"""Constraints for pages: what is used and expected, prices as drawings, and their forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 from multiplay._support.words import Words, money_text
 from multiplay.constraints.promise import PROMISES
 from multiplay.errors import InvalidInput
+from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.promises import PromiseReport
+from multiplay.learner.switching import SwitchingReport
+from multiplay.reports.study_text import constraint_report_text
 from multiplay.service.pages.forms import (
     Form,
     a_number,
@@ -31,8 +34,11 @@ HOLDS = {
     "keep it.",
 }
 KINDS = {name: promise.kind for name, promise in PROMISES.items()}
-FIELDS = ("name", "limit", "of", "until", "plays", "hard")  # of the form, after PREFIX
+FIELDS = ("name", "limit", "of", "until", "plays", "hard")  # of a promise, after PREFIX
 PREFIX = "promise-"  # other forms of the page have fields of the same names
+PLACES = {name: PREFIX + name for name in FIELDS} | {"cost": "switching-cost"}
+PLACES |= {name: f"baseline-{name}" for name in ("allowance", "sure")}
+TYPE = "constraint-type"
 
 
 class PromiseView(NamedTuple):
@@ -47,15 +53,24 @@ class PromiseView(NamedTuple):
     prices: CostLines | None
 
 
-def promise_views(study: Study, recent: Sequence[Entry]) -> list[PromiseView]:
+def promise_views(
+    study: Study, rows: Sequence[ConstraintReport], recent: Sequence[Entry]
+) -> list[PromiseView]:
     """Return all promises of a study, with its last plays."""
     curves, words = promise_curves(study, recent), study.words
-    return [_view(row, curves[row.name], words) for row in study.promise_reports()]
+    promises = (row for row in rows if isinstance(row, PromiseReport))
+    return [_view(row, curves[row.name], words) for row in promises]
+
+
+def switching_text(rows: Sequence[ConstraintReport], words: Words) -> str:
+    """Return what changes of the plans cost, and have cost; "" if they cost nothing."""
+    texts = [constraint_report_text(row, words) for row in rows if isinstance(row, SwitchingReport)]
+    return "".join(text[:1].upper() + text[1:] for text in texts)
 
 
 def _view(row: PromiseReport, curve: PromiseCurve, words: Words) -> PromiseView:
-    limit = f"{row.kind} {money_text(row.limit)}"
-    until = "" if row.until is None else f" until {row.until}"
+    until = "" if row.constraint.until is None else f" until {row.constraint.until}"
+    limit = f"{row.constraint.kind} {money_text(row.constraint.limit)}"
     line = f"{money_text(row.used)} is used."
     if row.left_plays:
         ends = f" ({words.ends(row.low, row.high)})" if row.low < row.high else ""
@@ -83,33 +98,47 @@ def _holds(row: PromiseReport, words: Words) -> str:
     if not row.left_plays:
         return "It was kept." if row.holds == "sure" else "It was not kept."
     rounds = words.rounds(2).split(" ", 1)[1]
-    holds = row.holds if row.hard or row.holds != "likely" else "likely, soft"
+    holds = row.holds if row.constraint.hard or row.holds != "likely" else "likely, soft"
     return HOLDS.get(holds, f"{row.holds[:1].upper()}{row.holds[1:]}.").format(rounds=rounds)
 
 
 def _used(row: PromiseReport, curve: PromiseCurve, days: list[str]) -> CostLines | None:
-    """Return the line of what is used, up to the expected end, beside the straight line."""
-    done = row.plays - row.left_plays
+    """Return the line of what is used, up to the expected end, and the straight line."""
+    promise = row.constraint
+    done = promise.plays - row.left_plays
     ahead = np.arange(1, row.left_plays + 1) / max(row.left_plays, 1)
     used = np.concatenate([curve.used, row.used + ahead * (row.expected_end - row.used)])
-    straight = np.arange(done - len(days) + 1, row.plays + 1) * row.limit / row.plays
+    straight = np.arange(done - len(days) + 1, promise.plays + 1) * promise.limit / promise.plays
     doubt = np.concatenate([np.zeros(len(days)), ahead * (row.high - row.low) / 2])
-    labels = days + [row.until or "end"] * row.left_plays
+    labels = days + [promise.until or "end"] * row.left_plays
     if len(straight) != len(used):  # more plays than it was made for
-        straight = np.full(len(used), row.limit)
+        straight = np.full(len(used), promise.limit)
     return cost_lines(labels, used, straight, doubt)
 
 
-# ---------------------------------------------------------------- the form of a promise
+# ---------------------------------------------------------------- forms
 
 
-def can_promise(study: Study) -> bool:
-    """Return whether a page offers the form: not with features, an allowance, or costly changes."""
-    return study.features is None and study.baseline is None and study.change is None
+def constraint_of_form(form: Form) -> dict[str, Any]:
+    """Return the constraint of a form as plain data; errors are recorded in the form."""
+    kind = form.get(TYPE)
+    if kind == "SwitchingCost":
+        return {"type": kind, "cost": _number(form, "switching-cost")}
+    if kind == "Baseline":
+        share, sure = (_number(form, f"baseline-{name}") for name in ("allowance", "sure"))
+        per = "week" if form.get("baseline-per") else None
+        plain = {"type": kind, "rule": {"type": "InProportion"}, "per": per}
+        return plain | {"allowance": share / 100, "sure": sure / 100}
+    return _promise_of_form(form)
 
 
-def promise_of_form(form: Form) -> dict[str, Any]:
-    """Return the promise of a form as plain data; errors are recorded in the form."""
+def _number(form: Form, name: str) -> float:
+    with form.noting(name):
+        return a_number(name, form.get(name))
+    return 0.0
+
+
+def _promise_of_form(form: Form) -> dict[str, Any]:
     typed = {name: form.get(f"{PREFIX}{name}").strip() for name in FIELDS}
     plain: dict[str, Any] = {
         "type": form.get(f"{PREFIX}type"),
@@ -130,8 +159,8 @@ def promise_of_form(form: Form) -> dict[str, Any]:
     return plain
 
 
-def note_promise(form: Form, error: InvalidInput) -> None:
-    """Record an error of a promise for the field that it names, or for the whole form."""
-    argument = error.argument.removeprefix("promise.")
-    named = [name for name in FIELDS if argument.startswith(name)]
-    form.errors.setdefault(PREFIX + named[0] if named else "", error_text(error))
+def note_constraint(form: Form, error: InvalidInput) -> None:
+    """Record an error of a constraint for the field that it names, or for the whole form."""
+    argument = error.argument.removeprefix("constraint.")
+    named = [field for name, field in PLACES.items() if argument.startswith(name)]
+    form.errors.setdefault(named[0] if named else "", error_text(error))

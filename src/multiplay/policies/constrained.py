@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Self
 
 import numpy as np
@@ -47,6 +47,7 @@ from multiplay.policies.wrapped import (
     has_index,
     must_see,
 )
+from multiplay.posteriors.moments import LossMoments
 from multiplay.random import PRICE, Rng, Streams
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -162,7 +163,8 @@ class Constrained(Wrapped):
             used = np.zeros((trials, len(self._promises)))
             own |= {USED: used, PLAYS: np.zeros(trials, dtype=np.int64)}
         if limit is not None:
-            own |= with_prefix(BELIEFS, self._believer.start(actions, horizon, trials))
+            if not self._shares:
+                own |= with_prefix(BELIEFS, self._believer.start(actions, horizon, trials))
             own |= {
                 UNITS: np.zeros((trials, d, 2), dtype=np.int64),
                 PERIOD: np.zeros((trials, d), dtype=np.int64),
@@ -335,6 +337,14 @@ class Constrained(Wrapped):
         """Keeps the moments of the losses, as the beliefs of a learner do: it follows changes."""
         return DEFAULT if expects_changes(self.policy) else BootstrapCTS()
 
+    @cached_property
+    def _shares(self) -> bool:
+        """Whether the policy has these moments in its own state."""
+        policy, memory = self.policy, self._believer.posterior.memory
+        if not isinstance(policy, ArmPolicy) or policy.posterior.memory != memory:
+            return False
+        return memory.follows or isinstance(policy.posterior, LossMoments)
+
     def _allowed(self, limit: Baseline, actions: ActionSet, state: Arrays, rows: int) -> Allowed:
         """Return the allowance as a constraint of the round."""
         sign = actions.sign
@@ -359,7 +369,7 @@ class Constrained(Wrapped):
 
     def _moments(self, limit: Baseline, actions: ActionSet, state: Arrays) -> Sums:
         """Return means and variances of what is believed of the arms."""
-        beliefs = without_prefix(BELIEFS, state)
+        beliefs = state if self._shares else without_prefix(BELIEFS, state)
         sums = beliefs["moments"]
         if self._believer.posterior.memory.follows:
             hypotheses, marks = beliefs["hypotheses"], beliefs["marks"]
@@ -373,10 +383,11 @@ class Constrained(Wrapped):
         return mean + low, variance
 
     def _believe(self, verb: str, actions: ActionSet, state: Arrays, *given: object) -> None:
-        """Add a report to the moments."""
-        part = without_prefix(BELIEFS, state)
-        getattr(self._believer, verb)(actions, part, *given)
-        state |= with_prefix(BELIEFS, part)
+        """Add a report to the moments, unless they are those of the policy."""
+        if not self._shares:
+            part = without_prefix(BELIEFS, state)
+            getattr(self._believer, verb)(actions, part, *given)
+            state |= with_prefix(BELIEFS, part)
 
 
 @lru_cache(maxsize=MOST_PAST)

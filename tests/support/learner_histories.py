@@ -24,7 +24,9 @@ from unittest.mock import patch
 import numpy as np
 
 import multiplay as mp
+from multiplay.beliefs.features import RESIDUALS
 from multiplay.errors import InvalidInput
+from multiplay.learner.features import table_record
 from multiplay.posteriors.memories import COMMON
 
 TOWNS, REGIONS = ["Lyon", "Lille", "Nice"], ["north", "south"]
@@ -154,7 +156,7 @@ def state_of(learner: Any) -> dict[str, str]:
     limits, book = (own.allowance, own.switching, own.promises or None), own.promises
     rest = [digest(one) for one in (book.past, book.ahead, book.listed, book.latest, book.chosen)]
     arrays = state.arms.arrays
-    names = sorted(arrays.keys() - {COMMON})  # of beliefs
+    names = sorted(arrays.keys() - {COMMON, *RESIDUALS})  # of beliefs
     return {
         "rng": digest(state.rng.state),
         "arms": digest({name: arrays[name] for name in names}, state.arms.names),
@@ -165,10 +167,16 @@ def state_of(learner: Any) -> dict[str, str]:
         "reports": digest(reports),
         "sets": digest(sets, state.last.actions.names),
         "limits": digest([None if one is None else one.record() for one in limits], rest),
-        "features": digest(None if state.features is None else state.features.record()),
+        "features": digest(None if state.features is None else features_of(state.features)),
         "counts": f"{engine.asked}/{state.told}/{engine.clipped}",
         "words": digest(engine.words),
     }
+
+
+def features_of(features: Any) -> list[Any]:
+    """Return the declared features and the model that uses them, which may be the policy's."""
+    model = {name: features.arrays[name] for name in sorted(features._start(0))}
+    return [table_record(features.table), features.last, features.matters, model]
 
 
 def shown(result: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from multiplay.features.rows import FeatureRows
 from multiplay.feedback import Feedback
 from multiplay.kernels import features as kernels
+from multiplay.kernels import residuals
 from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
@@ -37,6 +38,10 @@ NEW = "new_"  # before the names of the arrays of the challenger
 BY_ARM = ("N", "Z", "X")
 TRIANGLES = ("R", "z", "ev", "noise", "fit", "bends")
 FADING = ("W", "h", "others_P", "others_b")
+ERRORS, RECENT = RESIDUALS = (
+    "errors",
+    "recent_errors",
+)  # where beliefs of a learner read the state
 
 
 Posterior: TypeAlias = tuple[
@@ -148,6 +153,7 @@ class FeatureRegression:
         *TRIANGLES,
         *FADING,
         *(f"{NEW}{name}" for name in TRIANGLES),
+        *RESIDUALS,
     )
 
     effects: bool = True
@@ -209,10 +215,24 @@ class FeatureRegression:
 
     def learn(self, arrays: Arrays, reports: Reports) -> None:
         """Learn from the reports of a round, and change the arrays."""
+        if ERRORS in arrays:
+            self._add_residuals(arrays, reports)
         scatter = (arrays["W"], arrays["h"]) if "W" in arrays else (NO_UNITS[:0, None], NO_UNITS)
         self._add(arrays, "", scatter, reports)
         if self.follow:
             self._add(arrays, NEW, (NO_UNITS[:0, None], NO_UNITS), reports)
+
+    def _add_residuals(self, arrays: Arrays, reports: Reports) -> None:
+        """Add the errors of predictions of what was seen, in one trial."""
+        arms, phi, units, mean, _ = (one[0] for one in reports)
+        (seen,) = ((arms >= 0) & (units > 0.0)).nonzero()
+        if len(seen):
+            of_round = arms[seen], phi[seen], units[seen], mean[seen]
+            N, Z, X, R, z, ev, noise, sums, recent = (
+                arrays[name][0] for name in (*BY_ARM, "R", "z", "ev", "noise", *RESIDUALS)
+            )
+            of_model = N, Z, X, R, z, ev, noise, self.sizes
+            residuals.add_residuals(*of_round, *of_model, sums, recent)
 
     def _add(
         self, arrays: Arrays, which: str, scatter: tuple[FloatArray, FloatArray], reports: Reports

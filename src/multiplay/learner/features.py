@@ -15,7 +15,7 @@ from multiplay._support.checks import check_instance
 from multiplay._support.hints import Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import ActionSet, Transport
-from multiplay.beliefs.features import FeatureRegression, Reports
+from multiplay.beliefs.features import ERRORS, RECENT, RESIDUALS, FeatureRegression, Reports
 from multiplay.errors import InvalidInput
 from multiplay.features import FeatureRows, Features, Number
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
@@ -25,12 +25,13 @@ from multiplay.kernels.residuals import SUMS
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.round_set import RoundFeatures, RoundSet
 from multiplay.policies import Policy
+from multiplay.policies.arm_state import ArmState
 from multiplay.policies.index import ArmPolicy
 from multiplay.posteriors.features import FeatureModel
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
-DECLARED, CODES, MODEL, RESIDUALS = "declared/", "codes/", "model/", "residuals/"  # of arrays
-MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev", "noise")
+DECLARED, CODES, MODEL, OLDER = "declared/", "codes/", "model/", "residuals/"  # of arrays
+MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev")
 LEAST_ROUNDS = 30.0  # before residuals are judged
 CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
@@ -41,18 +42,19 @@ MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans 
 class FeatureState:
     """The declared features, the values kept for each arm, and what is believed of their effects.
 
-    The model is that of the beliefs, and independent of the policy; losses are shares of the span.
+    Losses are shares of the span. A policy with the same model has its state, which is read while
+    both learn the same bits; see ``ArmMoments``.
 
     Attributes
     ----------
     table : ArmFeatures
         The declared features with their scaling, and the values of arms.
-    model, arrays
-        The model of the losses, and its state for all arms ever seen, with one trial.
+    model : FeatureRegression
+        The model of the losses.
+    own : dict of arrays, or None
+        Its state for all arms ever seen, with one trial; None while it is that of the policy.
     by_arm : list of names
         The arrays with the arms on their second axis.
-    residuals : dict of arrays
-        Sums of the errors of predictions; see ``multiplay.kernels.residuals``.
     last : dict or None
         The values of the last play that was asked.
     matters : array of shape (p,)
@@ -63,14 +65,45 @@ class FeatureState:
 
     def __init__(self, table: ArmFeatures, model: FeatureRegression, arms: int) -> None:
         self.table, self.model = table, model
-        self.arrays = model.start(arms, table.features.p, 1)
+        self.own: Arrays | None = self._start(arms)
+        self._arms: ArmState | None = None  # of the policy
         shared = model.SHARED
-        self.by_arm = [n for n, a in self.arrays.items() if a.ndim > 1 and n not in shared]
+        self.by_arm = [n for n, a in self.own.items() if a.ndim > 1 and n not in shared]
         self.last: Values | None = None
         self.matters: BoolArray = np.zeros(table.features.p, dtype=bool)
-        self.residuals: Arrays = {"sums": np.zeros(SUMS), "recent": np.zeros(table.features.p)}
         self.version = 0
         self._judged: tuple[ActionSet, FloatArray] | None = None  # set and arms that were judged
+
+    def _start(self, arms: int) -> Arrays:
+        """Return the state of so many arms, with sums of errors: see ``kernels.residuals``."""
+        errors = {ERRORS: np.zeros((1, SUMS)), RECENT: np.zeros((1, self.p))}
+        return self.model.start(arms, self.p, 1) | errors
+
+    @property
+    def arrays(self) -> Arrays:
+        """The state of the model; that of the policy may have other arrays too."""
+        if self.own is not None:
+            return self.own
+        assert self._arms is not None
+        return self._arms.arrays
+
+    def share(self, policy: Policy, arms: ArmState) -> None:
+        """Read the state of a policy from now on, if it has the same model."""
+        if isinstance(policy, ArmPolicy) and isinstance(policy.posterior, FeatureModel):
+            arms.arrays |= {name: self.arrays[name] for name in RESIDUALS}
+            self._arms, self.own = arms, None
+
+    def separate(self) -> None:
+        """Keep a state of their own from now on: the policy will learn other bits."""
+        if self.own is None:
+            self.own = {name: self.arrays[name].copy() for name in self._start(0)}
+            self._leave()
+
+    def _leave(self) -> None:
+        """Remove from the state of the policy what only beliefs read."""
+        if self._arms is not None:
+            for name in RESIDUALS:
+                self._arms.arrays.pop(name, None)
 
     @property
     def features(self) -> Features:
@@ -180,19 +213,22 @@ class FeatureState:
         """Return the state as plain data and arrays; see ``restore``."""
         header, arrays = table_record(self.table)
         header |= {"last": self.last, "matters": np.flatnonzero(self.matters).tolist()}
-        arrays |= with_prefix(MODEL, self.arrays)
-        return header, arrays | with_prefix(RESIDUALS, self.residuals)
+        return header, arrays | with_prefix(MODEL, self.own or {})
 
-    def restore(self, header: Mapping[str, Any], arrays: Arrays, arms: int) -> None:
-        """Set the state that ``record`` returned, for so many arms."""
-        self.grow(arms)
-        found = without_prefix(MODEL, arrays)
-        shapes = [{n: array.shape for n, array in one.items()} for one in (self.arrays, found)]
-        if shapes[0] != shapes[1]:
+    def restore(
+        self, header: Mapping[str, Any], arrays: Arrays, arms: int, of_policy: Arrays
+    ) -> None:
+        """Set the state that ``record`` returned, for so many arms; ``of_policy`` is that of it."""
+        own, older = without_prefix(MODEL, arrays), without_prefix(OLDER, arrays)
+        if older:  # before format 6
+            own |= {ERRORS: older["sums"][None], RECENT: older["recent"][None]}
+        found, names = own or of_policy, [*self._start(0)]
+        shapes = [{n: one[n].shape for n in names} for one in (self._start(arms), found)]
+        if shapes[0] != shapes[1] or not (own or self.own is None):
             raise ValueError("it holds the beliefs of different features")
-        self.arrays = {name: found[name].copy() for name in self.arrays}
-        found = without_prefix(RESIDUALS, arrays)
-        self.residuals = {name: found[name].copy() for name in self.residuals}
+        if own:
+            self._leave()
+            self.own = {name: own[name].copy() for name in names}
         self.last = header["last"]
         self.matters[header["matters"]] = True
 
@@ -280,11 +316,11 @@ class FeatureState:
     def grow(self, arms: int) -> None:
         """Add new arms at the end, up to this number."""
         more = arms - self.arms
-        if more > 0:
-            fresh = self.model.start(more, self.p, 1)
+        if more > 0 and self.own is not None:
+            fresh = self._start(more)
             for name in self.by_arm:
-                self.arrays[name] = np.concatenate([self.arrays[name], fresh[name]], axis=1)
-            self.version += 1
+                self.own[name] = np.concatenate([self.own[name], fresh[name]], axis=1)
+        self.version += 1
 
     @property
     def arms(self) -> int:
@@ -292,12 +328,16 @@ class FeatureState:
         return int(self.arrays[self.by_arm[0]].shape[1])
 
     def pass_round(self) -> None:
-        """Let a round pass before its report is added: forget, or look for a change."""
-        self.model.pass_round(self.arrays)
+        """Let a round pass before its report is added; the policy has done so."""
+        if self.own is not None:
+            self.model.pass_round(self.own)
         self.version += 1
 
     def learn(self, places: IntArray, phi: FloatArray, reports: FloatArray) -> None:
         """Learn from the reports of all arms; those at ``places`` were played and have phi."""
+        self.version += 1
+        if self.own is None:  # the policy has learned them
+            return
         own = reports[places]
         seen = own[:, UNITS] > 0.0
         if not seen.all():
@@ -306,15 +346,8 @@ class FeatureState:
                 return
         columns = np.ascontiguousarray(own.T)
         scatter = np.where(columns[FREEDOM] > 0.0, columns[WITHIN], np.nan)
-        units, mean = columns[UNITS], columns[AVERAGE]
-        told = Reports(places[None], phi[None], units[None], mean[None], scatter[None])
-        N, Z, X, R, z, ev, noise = (self.arrays[name][0] for name in MODEL_ARRAYS)
-        of_model = N, Z, X, R, z, ev, noise, self.model.sizes
-        sums, recent = self.residuals["sums"], self.residuals["recent"]
-        of_round = places, phi, units, mean
-        residuals.add_residuals(*of_round, *of_model, sums, recent)
-        self.model.learn(self.arrays, told)
-        self.version += 1
+        of_round = phi, columns[UNITS], columns[AVERAGE], scatter
+        self.model.learn(self.own, Reports(places[None], *(one[None] for one in of_round)))
 
     def rows_of(self, given: Any, names: Sequence[str]) -> tuple[IntArray, FeatureRows | None]:
         """Return the places of arms with values of all features, and their phi.
@@ -351,7 +384,7 @@ class FeatureState:
 
     def means(self, places: IntArray, phi: FloatArray) -> FloatArray:
         """Return the mean loss of some arms that were seen or asked for, as ``posterior``."""
-        N, Z, X, R, z, ev = (self.arrays[name][0] for name in MODEL_ARRAYS[:-1])
+        N, Z, X, R, z, ev = (self.arrays[name][0] for name in MODEL_ARRAYS)
         means = np.empty(len(places))
         residuals.means_of(places, phi, N, Z, X, R, z, ev, self.model.sizes, means)
         return means
@@ -368,7 +401,7 @@ class FeatureState:
         if share is not None:
             found += f"a different shape explains {100 * share:.2g} % more of the squared errors. "
             return found + "Add a product, such as the square of a number"
-        rounds, lasts, squares = self.residuals["sums"].tolist()
+        rounds, lasts, squares = self.arrays[ERRORS][0].tolist()
         if rounds >= LEAST_ROUNDS and lasts > CLEAR * math.sqrt(squares) > 0.0:
             return found + "errors last for many rounds. Effects change, or a feature is missing"
         return ""

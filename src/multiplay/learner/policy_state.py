@@ -86,6 +86,8 @@ class PolicyState:
         self.features = None if table is None else FeatureState(table, model_of(policy), actions.d)
         self.usual = self.last = self.prepared(actions, NO_LIMITS)
         self.arms = ArmState(policy, self.usual.actions)
+        if self.features is not None and ranges.alike:
+            self.features.share(policy, self.arms)
         self.statistics = ArmStatistics(actions.d)
         self.moments = ArmMoments(policy, self.arms, ranges.alike)
         self.told = 0
@@ -191,12 +193,12 @@ class PolicyState:
         """Learn from a report of our own play; return its feedback."""
         feedback, round_set = self.usable(report), play.round_set
         places = self.arms.places(round_set.actions.names)
-        self._separate(places, report)
+        visible = shown(self.policy, self._visible(report, feedback, round_set.actions.names))
+        self._separate(places, report, visible)
         if places is not None:
             low = self.ranges.of(self.arms.names).low
             self.arms.skip_round(places, low / self.ranges.scale)
         state = self.arms.cut(places)
-        visible = shown(self.policy, self._visible(report, feedback, round_set.actions.names))
         self.policy.update(round_set.actions, state, play.play, visible, self.rng)
         self.arms.put_back(places, state)
         self.told += 1
@@ -213,9 +215,9 @@ class PolicyState:
         """Learn from a report of an external plan; return its feedback."""
         feedback = self.usable(report)
         places = self.add_arms(round_set)
-        self._separate(places, report)
-        state = self.arms.cut(places)
         visible = self._visible(report, feedback, round_set.actions.names)
+        self._separate(places, report, visible)
+        state = self.arms.cut(places)
         self.policy.absorb(round_set.actions, state, visible, self.rng)
         self.arms.put_back(places, state)
         self.statistics.add(places, feedback, False, self.told, when)
@@ -236,16 +238,19 @@ class PolicyState:
             actions = actions.shifted(bounds.low / self.ranges.scale)
         if phi is not None:
             actions = actions.featured(scattered(phi, report.played))
-        self._separate(None, report)
         visible = self._visible(report, feedback, self.arms.names)
+        self._separate(None, report, visible)
         self.policy.absorb(actions, self.arms.arrays, visible, self.rng)
         self.statistics.add(None, feedback, False, self.told, when)
         self._add_moments(None, report, visible, bounds, phi)
 
-    def _separate(self, places: IntArray | None, report: Report) -> None:
+    def _separate(self, places: IntArray | None, report: Report, visible: Feedback) -> None:
         """Separate beliefs from the policy if it will learn other bits of a report."""
-        if places is not None or (report.totals and len(report.units)):
+        differs = places is not None or bool(report.totals and len(report.units))
+        if differs:
             self.moments.separate()
+        if self.features is not None and (differs or not visible.seen.any()):
+            self.features.separate()
 
     def _visible(self, report: Report, feedback: Feedback, names: Sequence[str]) -> Feedback:
         """Return the feedback of a report without the arms that are hidden."""

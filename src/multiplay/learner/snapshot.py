@@ -246,7 +246,8 @@ def _state_of(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -
     state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), True, table)
     state.arms.rename(header["names"])
     if state.features is not None:
-        state.features.restore(header["features"], of_features, len(header["names"]))
+        of_policy = without_prefix("state/", arrays)
+        state.features.restore(header["features"], of_features, len(header["names"]), of_policy)
     state.statistics = ArmStatistics.of(without_prefix("seen/", arrays))
     state.told = header["told"]
     _restore_moments(state, header[VERSION], arrays)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from multiplay.posteriors.averages import Normal
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import ORDERED
 from multiplay.posteriors.features import FeatureModel, check_width, rows_of
-from multiplay.posteriors.memories import COMMON, Changes, Discount, Keep, Memory, Window
+from multiplay.posteriors.memories import Changes, Discount, Keep, Memory, Window
 from multiplay.posteriors.moments import LossMoments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -60,7 +60,6 @@ class ArmPolicy(Policy):
     """A policy that keeps a posterior of each arm; a subclass defines it, and ``choose``."""
 
     changing = True
-    shared: ClassVar[tuple[str, ...]] = (COMMON,)
     partial = True
     absorbs = True
     uses_known = True
@@ -91,6 +90,11 @@ class ArmPolicy(Policy):
     def needs_linear(self) -> bool:  # type: ignore[override]
         """Whether the value of an action must be a sum over its units."""
         return self.posterior.by_unit
+
+    @cached_property
+    def shared(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The arrays of the state that belong to all arms together."""
+        return self.posterior.shared
 
     @cached_property
     def restarts(self) -> bool:  # type: ignore[override]
@@ -242,11 +246,6 @@ class FeaturePolicy(IndexPolicy):
     def reads_features(self) -> bool:  # type: ignore[override]
         """Whether the posterior is a model of features."""
         return self._model is not None
-
-    @property
-    def shared(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The arrays of the state that belong to all arms together."""
-        return () if self._model is None else self._model.model.SHARED
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
         """Play the best action for the index; the memo has the features of what is played."""

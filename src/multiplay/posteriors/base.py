@@ -13,7 +13,7 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import Restart
 from multiplay.feedback import Feedback
 from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
-from multiplay.posteriors.memories import Keep, Memory, picked, settled
+from multiplay.posteriors.memories import COMMON, Keep, Memory, picked, settled
 from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, BoolArray, FloatArray
 
@@ -55,11 +55,14 @@ class Posterior(ABC):
         Whether each unit of an arm has a mean of its own: draws have shape (trials, d, K).
     restarts : bool
         Whether single arms can forget earlier reports, by ``reset``.
+    shared : tuple of strings
+        The arrays of the state that belong to all arms together.
     """
 
     sees_first: ClassVar[bool] = False
     by_unit: ClassVar[bool] = False
     restarts: ClassVar[bool] = True
+    shared: ClassVar[tuple[str, ...]] = (COMMON,)
 
     memory: Memory = field(default_factory=Keep)
 

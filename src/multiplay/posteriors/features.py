@@ -43,6 +43,7 @@ class FeatureModel(Posterior):
     """
 
     restarts = False
+    shared = FeatureRegression.SHARED
 
     effects: bool = True
 

@@ -16,12 +16,20 @@ from multiplay import (
     BootstrapCTS,
     Budget,
     Changes,
+    Composed,
+    Draw,
+    FeatureCTS,
+    FeatureModel,
+    Features,
     FollowTheLeader,
     GaussianCTS,
     GenCTS,
     GenLBINFV,
     Hybrid,
     Learner,
+    Moments,
+    Number,
+    OptimisticQuantile,
     Policy,
     PooledCTS,
     Reports,
@@ -274,6 +282,7 @@ TWINS = {
     "changes": (CHANGES, CHANGES),
     "pooled": (PooledCTS(memory=Changes()), CHANGES),
     "coins": (GenCTS(memory=Changes()), CHANGES),
+    "composed": (Composed(Moments(Changes()), Draw()), CHANGES),
     "keep": (BootstrapCTS(), BootstrapCTS()),
     "discount": (BootstrapCTS(discount=0.9), BootstrapCTS(discount=0.9)),
     "window": (BootstrapCTS(window=5), BootstrapCTS(window=5)),
@@ -334,6 +343,50 @@ def saved_and_loaded(learner: Learner) -> Learner:
     with TemporaryDirectory() as folder:
         learner.save(f"{folder}/learner.npz")
         return Learner.load(f"{folder}/learner.npz")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        FeatureCTS(),
+        FeatureCTS(discount=0.9),
+        FeatureCTS(memory=Changes()),
+        Composed(FeatureModel(), OptimisticQuantile()),
+    ],
+    ids=repr,
+)
+def test_beliefs_with_features_are_those_of_a_model_of_their_own(policy: Policy) -> None:
+    """They share the state of the policy until a set with other arms."""
+    usual, features = Budget(6, [3, 3, 3], names=["a", "b", "c"]), Features(km=Number())
+    options: dict[str, Any] = {"loss_range": (10, 250), "seed": 1, "varying_set": True}
+    of_arms = {"km": {"a": 10.0, "b": 25.0, "c": 70.0, "d": 40.0}}
+    both = [
+        Learner(usual, policy, features=features, arm_features=of_arms, **options) for _ in range(2)
+    ]
+    states = [one.policy_state.known_features("features") for one in both]
+    states[1].separate()
+    for day in range(40):
+        play, other = (one.ask(at=float(day)) for one in both)
+        assert play.plan == other.plan
+        losses = {arm: [30.0 + day, 20.0 * n][:n] for arm, n in play.plan.items()}
+        for one in both:
+            one.tell(one.pending()[0], losses, at=float(day), missing="ignore")
+    assert states[0].own is None
+    assert_same_features(both)
+    assert_same_features([saved_and_loaded(one) for one in both])
+    tell_both(both, 40, Budget(6, [3, 3, 3], names=["c", "d", "a"]))
+    assert states[0].own is not None
+    assert_same_features(both)
+    assert_same_features([saved_and_loaded(one) for one in both])
+
+
+def assert_same_features(both: list[Learner]) -> None:
+    """Assert equal bits of the models, and of what is said of features and arms."""
+    one, other = (learner.policy_state.known_features("features") for learner in both)
+    for name in other._start(0):
+        np.testing.assert_array_equal(one.arrays[name], other.arrays[name], err_msg=name)
+    assert_frame_equal(both[0].arms(), both[1].arms(), check_exact=True)
+    assert_frame_equal(both[0].effects(), both[1].effects(), check_exact=True)
 
 
 def test_a_new_arm_before_the_first_report_of_a_window() -> None:

@@ -92,8 +92,8 @@ def assert_equal(one: Learner, twin: Learner) -> None:
         np.testing.assert_array_equal(one.state[name], twin.state[name], err_msg=name)
     features, others = (each.policy_state.features for each in (one, twin))
     if features is not None and others is not None:
-        for name, array in (features.arrays | features.residuals).items():
-            other = (others.arrays | others.residuals)[name]
+        for name, array in features.arrays.items():
+            other = others.arrays[name]
             np.testing.assert_array_equal(array, other, err_msg=name)
     twin.policy_state.rng = Streams(one.rng.state.copy())
     for day in range(DAYS + 1, DAYS + 4):

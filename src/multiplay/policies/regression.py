@@ -91,7 +91,7 @@ def _add(actions: ActionSet, state: Arrays, action: IntArray, total: FloatArray)
     """Add a round to the sums. Any plans that span the set say as much as the spanning ones."""
     basis, seen, R = actions.spanning, state["seen"], state["R"]
     kernels.add_rounds(action, total, basis.J, basis.X, seen, R, state["z"])
-    if (seen < basis.s).any():
+    if min(seen.tolist()) < basis.s:  # faster than numpy for one trial
         pivots = np.abs(np.diagonal(R, axis1=1, axis2=2))
         seen[(pivots > ROUNDING * np.abs(R).max()).all(axis=1)] = basis.s
 

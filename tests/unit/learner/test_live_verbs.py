@@ -39,7 +39,11 @@ ABLE: list[Policy] = [
     mp.FPLIX(),
     mp.GenAdaINF(),
 ]
-UNABLE: list[Policy] = [mp.Duplicated(mp.GenCTS()), mp.LinTS(), mp.LinUCB()]
+UNABLE: list[Policy] = [
+    mp.Duplicated(mp.GenCTS()),
+    mp.ScaledScribble(horizon=60),
+    mp.BestOfThreeWorlds(horizon=60),
+]
 able = pytest.mark.parametrize("policy", ABLE, ids=repr)
 unable = pytest.mark.parametrize("policy", UNABLE, ids=repr)
 

@@ -37,8 +37,8 @@ class RemainingSet(NamedTuple):
     weight : float
         The number of plays that it stands for.
     means : array of shape (d,), or (d, K) by unit
-        What a unit of each arm costs, beside the known costs of the set: its believed mean, or as
-        the policy draws it.
+        What a unit of each arm costs, in addition to the known costs of the set: its believed mean,
+        or as the policy draws it.
     amounts : array of shape (promises, d)
         What a unit of each arm counts, with the sign of an upper limit.
     """

@@ -108,7 +108,7 @@ HELD = "Whether a promise changed the plan beyond its price."
 
 
 class WhyRow(NamedTuple):
-    """An arm of a plan, beside the best plan.
+    """An arm of a plan, compared with the best plan.
 
     Attributes
     ----------
@@ -483,7 +483,7 @@ class PendingPlay(HasEstimate):
     repeated : bool
         Whether the same request was made before with this key: nothing has changed.
     expected : Estimate
-        What it should cost in all, by what is known when this is read for the first time.
+        What it should cost in total, by what is known when this is read for the first time.
 
     Examples
     --------
@@ -761,7 +761,7 @@ class PendingState(NamedTuple):
     asked, expected : float
         The time of ``ask``, and the expected cost then; NaN if not known.
     units : int
-        The number of units in all.
+        The number of units in total.
     digests : bytes
         The digests of all reports, concatenated.
     truncated : bool

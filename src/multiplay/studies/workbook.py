@@ -19,7 +19,7 @@ TOTALS = ("id", "key", "status", "units", "seen", "expected", "realised", "diffe
 
 
 class Overview(NamedTuple):
-    """What an export of plans says of a study beside its plays.
+    """What an export of plans says of a study in addition to its plays.
 
     Attributes
     ----------

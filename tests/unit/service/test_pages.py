@@ -844,7 +844,7 @@ def test_all_parts_of_a_page_come_together(place: Place) -> None:
     place.study().ask(key="Monday")
     answer = place.get("/studies/lanes/parts")
     assert re.findall(r'hx-target="#(\w+)"', answer.text) == [
-        *("state", "plan", "tell", "other", "costs", "pending", "journal", "promises", "arms")
+        *("state", "plan", "tell", "other", "costs", "pending", "journal", "constraints", "arms")
     ]
     page = place.get("/studies/lanes").text
     for part in re.findall(r'hx-target="#(\w+)"', answer.text):

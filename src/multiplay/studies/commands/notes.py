@@ -20,7 +20,7 @@ NOTED = Http(
 @verb("note", NOTED, NOTE)
 @dataclass(frozen=True)
 class WriteNote(SilentCommand):
-    """Keep a remark in the journal, beside plays and reports; nothing is learned from it."""
+    """Keep a remark in the journal, with plays and reports; nothing is learned from it."""
 
     text: Annotated[str, Arg(REMARK)]
 

@@ -171,7 +171,8 @@ class Margin(NamedTuple):
     r"""How far a plan stays within the allowance, with the doubt about the means subtracted.
 
     After plays with units A in total, where the baseline would have had B, and with today's
-    baseline b, the expected cost of all plays is at most :math:`1 + \alpha` times that of the baseline if
+    baseline b, the expected cost of all plays is at most :math:`1 + \alpha` times that of the
+    baseline if
 
     .. math::
 

@@ -1,8 +1,8 @@
-"""Savings: coverage of their intervals, bias, weeks, other policies and speed, against limits.
+"""Savings: coverage of their intervals, common trends, other policies and speed, against limits.
 
 Command line: ``python -m benchmarks.savings --only totals --trials 60 --jobs 2``. Trials are
 studies of every world. Without ``--trials`` there are as many as the limits were stated for, which
-takes half an hour on one core.
+takes an hour on one core.
 """
 
 import os
@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.harness import Runner, Section, Target, command
 from multiplay import (
     ActionSet,
+    BootstrapCTS,
     Budget,
     Feedback,
     GenCTS,
@@ -43,7 +44,11 @@ DAYS, LANES, MOST, HIGHEST = 60, 9, 250.0, 1.4  # most: the range of a bill
 LOW = 0.6  # bills are a mean times LOW to HIGHEST
 NAMES = [f"{depot}->{town}" for depot in "ABC" for town in ("north", "south", "coast")]
 PATTERN = np.array([20.0, 10.0, 5.0, 0.0, -5.0, -15.0, -15.0])  # of a week
-POLICIES: dict[str, Policy] = {"GenCTS": GenCTS(), "GenLBINFV": GenLBINFV()}
+POLICIES: dict[str, Policy] = {
+    "GenCTS": GenCTS(),
+    "GenLBINFV": GenLBINFV(),
+    "BootstrapCTS": BootstrapCTS(),
+}
 STUDIES, BLOCK, SEED = 400, 20, 4207
 Z = 1.96
 
@@ -55,6 +60,7 @@ class Case(NamedTuple):
     world: str
     fixed: bool = False
     history: int = 0
+    days: int = DAYS
 
     @property
     def text(self) -> str:
@@ -70,6 +76,19 @@ CASES = [
     Case("GenCTS", "stationary", history=20),
     *(Case("GenLBINFV", world) for world in ("stationary", "drift", "weekly")),
     Case("GenLBINFV", "stationary", history=20),
+]
+TREND_DAYS = 45
+TRENDS = {  # the change of all prices until the last day, as a share
+    "control": 0.0,
+    "falling, 10 %": -0.1,
+    "falling, 20 %": -0.2,
+    "rising, 10 %": 0.1,
+    "rising, 20 %": 0.2,
+}
+TREND_CASES = [
+    Case(policy, world, days=TREND_DAYS)
+    for policy in ("GenCTS", "BootstrapCTS")
+    for world in (*TRENDS, "toll")
 ]
 
 
@@ -91,8 +110,10 @@ def split_of(t: int) -> IntArray:
 
 def truth(case: Case, rng: Rng, studies: int) -> FloatArray:
     """Draw the mean cost of a unit by study, day and lane, before a bill is cut to its range."""
-    mean = np.repeat(rng.uniform(40, 160, (studies, 1, LANES)), DAYS, axis=1)
-    week = np.arange(DAYS) % 7
+    mean = np.repeat(rng.uniform(40, 160, (studies, 1, LANES)), case.days, axis=1)
+    week = np.arange(case.days) % 7
+    if case.world in TRENDS:
+        mean *= np.linspace(1, 1 + TRENDS[case.world], case.days)[:, None]
     if case.world == "drift":
         mean += rng.normal(0, 3, mean.shape).cumsum(axis=1)
     if case.world == "toll":
@@ -102,7 +123,7 @@ def truth(case: Case, rng: Rng, studies: int) -> FloatArray:
     if case.world == "weeklylane":
         mean += rng.normal(0, 10, (studies, 7, LANES))[:, week]
     if case.world == "days":
-        mean += rng.normal(0, 15, (studies, DAYS, 1))
+        mean += rng.normal(0, 15, (studies, case.days, 1))
     if case.world == "laneday":
         mean += rng.normal(0, 10, mean.shape)
     return np.maximum(mean, 5.0)
@@ -146,17 +167,18 @@ def played(
 
     The policy of the case plays unless another is given, with means of its own or those ``drawn``.
     """
-    rng = np.random.default_rng([SEED, CASES.index(case), first])
+    number = [*CASES, *TREND_CASES].index(case)
+    rng = np.random.default_rng([SEED, number, first])
     if drawn is None:
         drawn = truth(case, rng, studies)
     lists = drawn.mean(axis=1) * np.exp(rng.normal(0, 0.25, (studies, LANES)))
-    streams = Streams.spawn(SEED, CASES.index(case), range(first, first + studies))
+    streams = Streams.spawn(SEED, number, range(first, first + studies))
     policy = policy or POLICIES[case.policy]
-    numbers = [0 if case.fixed else t + 1 for t in range(DAYS)]
+    numbers = [0 if case.fixed else t + 1 for t in range(case.days)]
     splits, before = [split_of(t) for t in numbers], set_of(numbers[0])
     state = policy.start(before, None, studies)
     days: list[list[PlayedDay]] = [[] for _ in range(studies)]
-    for t in range(DAYS):
+    for t in range(case.days):
         actions = set_of(numbers[t])
         if actions is not before:
             drop_warm_start(policy, state, before)
@@ -215,22 +237,18 @@ def _measured(found: Studies) -> Iterator[dict[str, Found]]:
         told, mine = days[: found.history], days[found.history :]
         means = found.means[k, found.history :]
         history = History(mine, [day.bills for day in told], (0.0, MOST), Words())
-        proportion = [found.splits[t] for t in range(found.history, DAYS)]
+        proportion = found.splits[found.history :]
         listed = [day.actions.best(found.lists[k]) for day in mine]
-        best = history.best_plans()
-        yield {
-            name: _compared(history, plans, means, sign)
-            for name, plans, sign in (
-                ("proportion", proportion, 1.0),
-                ("price list", listed, 1.0),
-                ("cost of learning", best, -1.0),
-            )
-        }
+        rules = [("proportion", proportion, 1.0)]
+        if len(found.splits) == DAYS:
+            best = history.best_plans()
+            rules += [("price list", listed, 1.0), ("cost of learning", best, -1.0)]
+        yield {name: _compared(history, plans, means, sign) for name, plans, sign in rules}
 
 
 def _compared(history: History, plans: Sequence[IntArray], means: FloatArray, sign: float) -> Found:
     compared = history.compare(plans)
-    saved = history.saved(compared, 0.95, "", ())
+    saved = history.saved(compared, 0.95, "")
     more = [plan - day.action for plan, day in zip(plans, history.days, strict=True)]
     true = (np.array(more) * means).sum(axis=1)
     by_week = np.bincount(history.calendar.week, true)
@@ -257,24 +275,49 @@ def _interval(total: float, low: float, high: float, sign: float) -> Interval:
 
 def totals(trials: int | None, run: Runner) -> list[Section]:
     """Measure coverage and bias of totals and weeks."""
-    studies = trials or STUDIES
-    jobs = {
-        (case, first): (measured, (case, first, min(BLOCK, studies - first)))
-        for case in CASES
-        for first in range(0, studies, BLOCK)
-    }
-    done, rows, targets = run(jobs), [], []
-    for case in CASES:
-        every = [one for (of, _), block in done.items() if of == case for one in block]
-        for rule in every[0]:
-            row = summary([one[rule] for one in every])
-            rows.append({"policy": case.policy, "world": case.text, "against": rule} | row)
-            targets += list(_limits(case, rule, row))
+    studies, targets = trials or STUDIES, []
+    rows = _rows(CASES, studies, run)
+    for (case, rule), row in rows.items():
+        targets += list(_limits(case, rule, row))
     shows = (
         f"{studies} studies of each world, seed {SEED}. Half: median half width. Standard error of "
         f"a coverage of 95 %: {100 * np.sqrt(0.95 * 0.05 / studies):.1f} %."
     )
-    return [Section("Savings", shows, rows, targets)]
+    return [Section("Savings", shows, [*rows.values()], targets)]
+
+
+def trends(trials: int | None, run: Runner) -> list[Section]:
+    """Measure coverage where all prices fall or rise, and how often a warning is given."""
+    studies, targets = trials or STUDIES, []
+    rows = _rows(TREND_CASES, studies, run)
+    for (case, _), row in rows.items():
+        what, cover, trusted = f"{case.policy}, {case.text}", row["cover, %"], row["trusted, %"]
+        if case.world == "toll":
+            targets.append(Target(f"{what}: trusted, %", trusted, 50.0))
+            continue
+        targets.append(Target(f"{what}: cover, %", cover, 92.0, at_least=True))
+        targets.append(Target(f"{what}: cover, %", cover, 98.0))
+        targets.append(Target(f"{what}: trusted, %", trusted, 90.0, at_least=True))
+    shows = f"{studies} studies of each world, seed {SEED}; {TREND_DAYS} days. Half: as above."
+    return [Section("Savings under common trends", shows, [*rows.values()], targets)]
+
+
+def _rows(
+    cases: Sequence[Case], studies: int, run: Runner
+) -> dict[tuple[Case, str], dict[str, Any]]:
+    """Return a row of the table for each case and rule."""
+    jobs = {
+        (case, first): (measured, (case, first, min(BLOCK, studies - first)))
+        for case in cases
+        for first in range(0, studies, BLOCK)
+    }
+    done, rows = run(jobs), {}
+    for case in cases:
+        every = [one for (of, _), block in done.items() if of == case for one in block]
+        for rule in every[0]:
+            row = summary([one[rule] for one in every])
+            rows[case, rule] = {"policy": case.policy, "world": case.text, "against": rule} | row
+    return rows
 
 
 def summary(found: Sequence[Found]) -> dict[str, Any]:
@@ -403,7 +446,7 @@ def _large(lanes: int, days: int) -> tuple[list[PlayedDay], list[Bills], list[In
     return found, [], plans
 
 
-TOPICS = {"totals": totals, "policies": policies, "speed": speed}
+TOPICS = {"totals": totals, "trends": trends, "policies": policies, "speed": speed}
 
 if __name__ == "__main__":
     command("benchmarks.savings", __doc__, TOPICS)

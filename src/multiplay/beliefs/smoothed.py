@@ -2,11 +2,13 @@
 
 The bill of a unit of arm i on day t is
 
-    mu[i, t] + D[t] + E[i, t] + noise,
+    mu[i, t] + c[i] (L[t] + D[t]) + E[i, t] + noise,
 
-where mu is a random walk of each arm (variance q a week), D the effect of the day on all arms
-(variance kappa), and E the effect of the day on one arm (variance lam). All are Gaussian. The
-result is averaged over a grid of q, kappa and lam, weighted by their likelihood: there is no
+where mu is a random walk of each arm (variance q a week), L the common level of all arms, a random
+walk from 0 (variance g a week), D the effect of the day on all arms (variance kappa), and E the
+effect of the day on one arm (variance lam). c is 1, or the average bill of the arm over that of all
+bills: then level and days change all prices by the same share. All are Gaussian. The result is
+averaged over a grid of q, g, kappa, lam and both c, weighted by their likelihood: there is no
 optimiser, and the same reports give the same bits.
 """
 
@@ -14,7 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,13 +27,22 @@ from multiplay.types import BoolArray, FloatArray, IntArray
 
 # The grid, in variances of the bill of a unit.
 DRIFTS = (1e-6, 0.01, 0.1, 0.6)  # q, of a week
-COMMON = (0.0, 0.05, 0.5)  # kappa, of a day
+LEVELS = (0.0, 0.02, 0.2)  # g, of a week
+DAYS = (0.0, 0.05, 0.5)  # kappa, of a day
 OWN = (0.0, 0.1, 0.5)  # lam, of an arm on a day
 WALKS = np.array([(drift, own) for drift in DRIFTS for own in OWN])
+SHARES = (0, 1)  # the power of the average bill that c is
+COMMON = [
+    (share, day, level)
+    for share in SHARES
+    for day in DAYS
+    for level in LEVELS
+    if share == 0 or level + day > 0  # c changes nothing without level and days
+]
 POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
 PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
 FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
-NEGLIGIBLE = 1e-5  # weight of a model that is left out
+NEGLIGIBLE = 1e-4  # weight of a model that is left out
 MOST_BINS = 60  # of time, in which means are constant
 MOST_ENTRIES = 4_000_000  # of the covariances of all arms between bins
 
@@ -132,8 +145,9 @@ class Smoothed:
         mean = self._n @ self._arm_means() / max(self._n.sum(), 1.0)
         means = np.where(self._known, self._arm_means(), mean)
         best, self.pooled = -math.inf, 0.0
-        for power in POWERS if (means > 0).all() else POWERS[:1]:
-            shape = (means / mean) ** power if power else np.ones_like(means)
+        self.relative = means / mean if (means > 0).all() else np.ones_like(means)
+        for power in POWERS:
+            shape = self.relative**power
             scale = max(float((squares / shape).sum() / max(freedom.sum(), 1.0)), least)
             target = scale * shape
             fit = -0.5 * float((freedom * np.log(target) + squares / target).sum())
@@ -186,17 +200,27 @@ class Smoothed:
             used, bins = np.unique(number, return_inverse=True)
             exact = place.min() + (used + 0.5) * length
         self.times, self.bins = exact, bins.astype(np.int64)
+        steps = np.sqrt(np.append(0.0, np.diff(exact)))
+        self.steps = steps * (np.arange(len(steps)) <= self.bins[:, None])
 
     # ------------------------------------------------------------ the grid
 
-    @cached_property
+    @property
     def weights(self) -> FloatArray:
-        """The posterior weights of the models, by (q, lam), and by kappa."""
+        """The posterior weights of the models, by (q, lam), and by (c, kappa, g)."""
+        return self._weights[0]
+
+    @cached_property
+    def _weights(self) -> tuple[FloatArray, FloatArray]:
+        """The weights of the models, and what level and day are expected to add to a bill."""
         fit = np.zeros((len(WALKS), len(COMMON)))
+        effects = np.zeros((*fit.shape, len(self.bins)))
         for place, day in self._models(np.ones(fit.shape, bool)):
-            fit[place] = day.fit
+            fit[place], effects[place] = day.fit, day.effect
         weights = np.exp(fit - fit.max())
-        return np.asarray(weights / weights.sum())
+        weights /= weights.sum()
+        loads = np.array([self.relative**share for share, *_ in COMMON])
+        return weights, np.einsum("wc,wct,ci->ti", weights, effects, loads, optimize=True)
 
     def _likely(self) -> Iterator[tuple[float, _Days]]:
         """Yield the models that matter, with their weights."""
@@ -223,8 +247,10 @@ class Smoothed:
     def _of(self, walks: IntArray) -> Iterator[tuple[tuple[int, int], _Days]]:
         """Yield the models of some random walks, which are computed together."""
         for number, walk in zip(walks.tolist(), random_walks(self, WALKS[walks]), strict=True):
-            for place, common in enumerate(COMMON):
-                yield (number, place), _Days(walk, common * self.pooled)
+            for (share, variance), group in groupby(enumerate(COMMON), lambda one: one[1][:2]):
+                day = _Days(walk, share, variance)
+                for place, (*_, level) in group:
+                    yield (number, place), day.with_level(level) if level else day
 
     def contrast(self, weights: FloatArray, groups: IntArray) -> Contrast:
         """Return the posterior of the sums of weights[t, i] * mean[t, i] over days of a group.
@@ -250,17 +276,20 @@ class Smoothed:
     def jumps(self) -> tuple[FloatArray, FloatArray]:
         """Return the largest change of each arm in standard deviations, and the units since then.
 
-        The mean of the bills after a day is compared with that before, for every day. Days differ
-        by the believed effects of days, and bills by the spread of the arm.
+        The mean of the bills after a day is compared with that before, for every day, each without
+        what is expected of level and day. Days differ by the believed effects of days, and bills by
+        the spread of the arm.
         """
+        days = [day for _, day, _ in COMMON]
         day_variance = self.pooled * float(
-            self.weights.sum(axis=1) @ WALKS[:, 1] + self.weights.sum(axis=0) @ COMMON
+            self.weights.sum(axis=1) @ WALKS[:, 1] + self.weights.sum(axis=0) @ days
         )
+        rest = self.reports.total - self.reports.units * self._weights[1]
         order = np.argsort(self.reports.place, kind="stable")
         size, since = np.zeros(len(self._n)), self._n.copy()
         for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
             days = order[self._seen[order, arm]]
-            units, total = self.reports.units[days, arm], self.reports.total[days, arm]
+            units, total = self.reports.units[days, arm], rest[days, arm]
             before, number = units.cumsum()[:-1], np.arange(1.0, len(days))
             after = units.sum() - before
             change = (total.sum() - total.cumsum()[:-1]) / after - total.cumsum()[:-1] / before
@@ -272,11 +301,8 @@ class Smoothed:
         return size, since
 
     def means(self) -> FloatArray:
-        """Return the expected mean loss of each arm in each bin of time, (bins, arms)."""
-        found = np.zeros((len(self.times), len(self._n)))
-        for weight, day in self._likely():
-            found += weight * day.means()
-        return found
+        """Return the expected mean loss of each arm, without its own effects of days."""
+        return np.asarray(sum(weight * day.means() for weight, day in self._likely()))
 
 
 class _Walk:
@@ -308,12 +334,17 @@ class _Walk:
         self.smoothed, self.own, self.precision = smoothed, own, precision
         self.means, self.covariance, self.fit = means, covariance, fit
         self.rest = smoothed.rest
+        self._of_days: dict[int, tuple[FloatArray, FloatArray]] = {}
 
-    @cached_property
-    def of_days(self) -> tuple[FloatArray, FloatArray]:
-        """The precision of the effect of each day, (days, days), and its weighted rest."""
-        bins, precision = self.smoothed.bins, self.precision
-        found = np.diag(precision.sum(axis=1))
+    def of_days(self, share: int) -> tuple[FloatArray, FloatArray]:
+        """Return the precision of the effect of each day, (days, days), and its weighted rest."""
+        if share not in self._of_days:
+            self._of_days[share] = self._computed(self.smoothed.relative**share)
+        return self._of_days[share]
+
+    def _computed(self, load: FloatArray) -> tuple[FloatArray, FloatArray]:
+        bins, precision = self.smoothed.bins, self.precision * load
+        found = np.diag(precision @ load)
         seen = np.flatnonzero(precision.any(axis=0))
         if len(seen) <= len(self.means):
             for arm in seen:
@@ -369,31 +400,62 @@ def random_walks(smoothed: Smoothed, walks: FloatArray) -> list[_Walk]:
 
 
 class _Days:
-    """The posterior of one model: random walks, and effects of days on all arms."""
+    """The posterior of one model: random walks of arms, effects of days, and the common level.
 
-    def __init__(self, walk: _Walk, common: float) -> None:
+    Level and effect of a day are one effect on all arms, with the mean ``effect``. Around it are
+    the effect of the day, by the Cholesky factor of its precision, and ``level`` times a standard
+    normal vector; ``load`` is c.
+    """
+
+    def __init__(self, walk: _Walk, share: int, variance: float) -> None:
         self.walk, self.fit = walk, float(walk.fit)
-        count = len(walk.precision)
-        self.effect = np.zeros(count)
-        self.factor: FloatArray | None = None  # of the precision of the effects, by Cholesky
-        if common > 0:
-            precision, rest = walk.of_days
-            factor: FloatArray = np.linalg.cholesky(np.eye(count) / common + precision).astype(
-                float
-            )
-            self.factor = factor
-            half = _solved(factor, rest)
-            self.effect = _solved(factor, half, transposed=True)
+        self.load = walk.smoothed.relative**share
+        self.precision, self.rest = walk.of_days(share)
+        count = len(self.rest)
+        self.effect, self.level = np.zeros(count), np.zeros((count, 0))
+        self.factor: FloatArray | None = None
+        if variance > 0:
+            common = variance * walk.smoothed.pooled
+            self.factor = _root(np.eye(count) / common + self.precision)
+            half = _solved(self.factor, self.rest)
+            self.effect = _solved(self.factor, half, transposed=True)
             self.fit += 0.5 * float(half @ half)
-            self.fit -= float(np.log(factor.diagonal()).sum()) + 0.5 * count * math.log(common)
+            self.fit -= float(np.log(self.factor.diagonal()).sum()) + 0.5 * count * math.log(common)
+
+    @cached_property
+    def steps(self) -> tuple[FloatArray, FloatArray]:
+        """What the steps of the level add to the effect, (days, steps), and their precision."""
+        steps = self.walk.smoothed.steps
+        pull, found = self.precision @ steps, steps
+        if self.factor is not None:
+            pulled = _solved(self.factor, pull)
+            found = steps - _solved(self.factor, pulled, transposed=True)
+        return found, pull.T @ found
+
+    def with_level(self, variance: float) -> _Days:
+        """Return the same model with a level that walks."""
+        steps, precision = self.steps
+        common = variance * self.walk.smoothed.pooled
+        factor = _root(np.eye(len(precision)) + common * precision)
+        found = copy(self)
+        found.level = _solved(factor, math.sqrt(common) * steps.T).T
+        half = self.rest @ found.level
+        found.effect = self.effect + found.level @ half
+        found.fit += 0.5 * float(half @ half) - float(np.log(factor.diagonal()).sum())
+        return found
+
+    @property
+    def shift(self) -> FloatArray:
+        """What level and day add to a bill, (days, arms)."""
+        return np.asarray(self.effect[:, None] * self.load)
 
     def means(self) -> FloatArray:
-        """Return the expected mean of each arm in each bin, (bins, arms)."""
+        """Return the expected mean of each day and arm, without its own effects of days."""
         walk, smoothed = self.walk, self.walk.smoothed
         pull = np.zeros_like(walk.means)
-        np.add.at(pull, smoothed.bins, walk.precision * self.effect[:, None])
-        shift = np.einsum("ikl,li->ki", walk.covariance, pull)
-        return np.asarray(smoothed.prior_mean + walk.means - shift)
+        np.add.at(pull, smoothed.bins, walk.precision * self.shift)
+        means = walk.means - np.einsum("ikl,li->ki", walk.covariance, pull)
+        return np.asarray(smoothed.prior_mean + means[smoothed.bins] + self.shift)
 
     def contrast(self, weights: FloatArray, groups: IntArray, count: int) -> Contrast:
         """Return the posterior of one model; see ``Smoothed.contrast``."""
@@ -411,7 +473,7 @@ class _Days:
         level = np.where(counted, weights @ smoothed.prior_mean, 0.0)
         mean += np.bincount(group, level, count)
         on_days = np.zeros((count, len(bins)))
-        on_days[group, np.arange(len(bins))] = left.sum(axis=1)
+        on_days[group, np.arange(len(bins))] = left @ self.load
         used = np.flatnonzero(left.any(axis=0))
         for arms in np.split(used, range(0, len(used), max(MOST_ENTRIES // on_days.size, 1))[1:]):
             sums = np.zeros((count, len(smoothed.times), len(arms)))
@@ -420,9 +482,12 @@ class _Days:
             pulled = by_arm @ walk.covariance[arms]  # (arms, groups, bins)
             mean += (by_arm @ walk.means.T[arms, :, None]).sum(axis=(0, 2))
             covariance += (pulled @ by_arm.transpose(0, 2, 1)).sum(axis=0)
-            on_days -= (pulled[:, :, bins] * precision.T[arms, None]).sum(axis=0)
+            loaded = (precision[:, arms] * self.load[arms]).T[:, None]
+            on_days -= (pulled[:, :, bins] * loaded).sum(axis=0)
+        mean += on_days @ self.effect
+        of_level = on_days @ self.level
+        covariance += of_level @ of_level.T
         if self.factor is not None:
-            mean += on_days @ self.effect
             half = _solved(self.factor, on_days.T)
             covariance += half.T @ half
         return Contrast(mean, covariance)
@@ -431,23 +496,29 @@ class _Days:
         """Draw the means of all days and arms, (count, days, arms)."""
         walk, smoothed = self.walk, self.walk.smoothed
         bins, precision = smoothed.bins, walk.precision
-        days, arms = precision.shape
-        effect = np.tile(self.effect, (count, 1))
+        arms = precision.shape[1]
+        effect = self.effect + rng.standard_normal((count, self.level.shape[1])) @ self.level.T
         if self.factor is not None:
-            noise = rng.standard_normal((days, count))
+            noise = rng.standard_normal((len(bins), count))
             effect += _solved(self.factor, noise, transposed=True).T
+        shift = effect[:, :, None] * self.load
         pull = np.zeros((len(smoothed.times), count, arms))
-        np.add.at(pull, bins, effect.T[:, :, None] * precision[:, None])
+        np.add.at(pull, bins, shift.transpose(1, 0, 2) * precision[:, None])
         values, vectors = np.linalg.eigh(walk.covariance)  # a walk that hardly moves is singular
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
         noise = rng.standard_normal(pull.shape)
         means = walk.means + np.einsum("ikl,lni->nki", roots, noise)
         means -= np.einsum("ikl,lni->nki", walk.covariance, pull)
-        found = means[:, bins] + effect[:, :, None]
+        found = means[:, bins] + shift
         gain = walk.own * precision
         found += gain * (walk.rest - found)
         found += np.sqrt(walk.own * (1 - gain)) * rng.standard_normal(found.shape)
         return np.asarray(smoothed.prior_mean + found)
+
+
+def _root(precision: FloatArray) -> FloatArray:
+    """Return the lower triangle of Cholesky."""
+    return np.asarray(np.linalg.cholesky(precision), dtype=float)
 
 
 def _solved(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:

@@ -442,8 +442,6 @@ class Past(NamedTuple):
         Its played days, and external bills.
     ranges : Ranges
         The ranges of losses.
-    moved : frozenset of str
-        The arms whose mean has changed.
     words : Words
         The words in which costs are shown.
     entry : int or None
@@ -452,7 +450,6 @@ class Past(NamedTuple):
 
     history: PlayedDays
     ranges: Ranges
-    moved: frozenset[str]
     words: Words
     entry: int | None = None
 
@@ -474,7 +471,6 @@ class Past(NamedTuple):
                 hint = "Leave it out: the plays of a policy are simulated."
                 raise InvalidInput("method", "'model' for another policy", repr(method), hint)
             return simulated(days, bills, versus, ranges, **shared)
-        shared["moved"] = self.moved
         rule = versus.text if isinstance(versus, Rule | PlansByKey) else "the given function"
         plans = plans_of(versus, days)
         return estimate(days, bills, plans, ranges, method=method, rule=rule, **shared)

@@ -181,9 +181,7 @@ class Queries(ABC):
         """Return what was saved, or what learning cost."""
 
     def _past(self, engine: Engine, history: PlayedDays, entry: int | None = None) -> Past:
-        state = engine.state
-        moved = frozenset(arm for arms in drift_frame(state, DRIFT)["arms"] for arm in arms)
-        return Past(history, state.ranges, moved, engine.words, entry)
+        return Past(history, engine.state.ranges, engine.words, entry)
 
     def _expected(
         self, round_set: RoundSet, action: IntArray, phi: FloatArray | None = None

@@ -8,7 +8,7 @@ the Open Bandit Pipeline.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from statistics import NormalDist
@@ -29,7 +29,7 @@ FEWEST_DAYS = 10
 FEW_BILLS = 5
 RECENT = 4.0  # weeks
 MOST_NEVER = 0.25  # shares of the rule's units
-MOST_STALE = 0.30
+MOST_STALE = 0.60
 FALSE_ALARM = 0.01  # of a jump, in a study with constant means
 ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
@@ -47,7 +47,6 @@ def estimate(
     level: float = 0.95,
     method: str = "model",
     rule: str = "",
-    moved: Collection[str] = (),
     entry: int | None = None,
     words: Words | None = None,
 ) -> Savings:
@@ -71,8 +70,6 @@ def estimate(
         the last two need the logged x of all days.
     rule
         The rule in words, such as "in proportion".
-    moved
-        Arms whose mean has changed, by ``drift``; others are found here.
     entry
         The last entry of the journal that was read.
     words
@@ -80,7 +77,7 @@ def estimate(
     """
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(plans)
-    model = history.saved(compared, level, rule, moved)
+    model = history.saved(compared, level, rule)
     logged = history.logged(compared)
     if method == "model":
         agrees = None if logged is None else history.agrees(compared, logged)
@@ -109,7 +106,7 @@ def cost_of_learning(
     """
     history = History(days, bills, ranges, words or Words())
     compared = history.compare(history.best_plans())
-    result = history.saved(compared, level, "the best plan by what is known now", ())
+    result = history.saved(compared, level, "the best plan by what is known now")
     weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.by_week]
     ends = -result.high, -result.low
     return replace(
@@ -201,7 +198,7 @@ class History:
         """
         reports = self.reports
         worst = reports.high if self.sense == "min" else reports.low
-        known = self.smoothed.means()[self.smoothed.bins[self.first :]]
+        known = self.smoothed.means()[self.first :]
         means = np.where(reports.units.any(axis=0), known, worst)
         return [
             day.actions.best(one[self.places(day.actions.names)])
@@ -224,7 +221,7 @@ class History:
             certain[t] = day.certain(one) - day.certain(day.action)
         return Compared(plan, played, certain, week)
 
-    def saved(self, compared: Compared, level: float, rule: str, moved: Collection[str]) -> Savings:
+    def saved(self, compared: Compared, level: float, rule: str) -> Savings:
         """Return the saving by the belief model."""
         thin, never, stale = self._shares(compared)
         result = Savings(
@@ -237,7 +234,7 @@ class History:
             never=never,
             stale=stale,
             left_out=compared.left_out,
-            trust=self._trust(compared, stale, moved),
+            trust=self._trust(compared, stale),
             paid=self._paid(compared),
             days=len(self.days) - compared.left_out,
             rule=rule,
@@ -320,7 +317,7 @@ class History:
             day.certain(day.action) for day, one in zip(self.days, kept, strict=True) if one
         )
         if missing[kept].any():
-            means = self.smoothed.means()[self.smoothed.bins[self.first :]]
+            means = self.smoothed.means()[self.first :]
             paid += float((missing * means)[kept].sum())
         return paid
 
@@ -351,15 +348,15 @@ class History:
     def _arms_word(self) -> str:
         return self.words.arms(2).partition(" ")[2]
 
-    def _trust(self, compared: Compared, stale: float, moved: Collection[str]) -> str:
-        asked = compared.plan.sum(axis=0)
+    def _trust(self, compared: Compared, stale: float) -> str:
         size, since = self.smoothed.jumps()
         tests = 2 * max(int((self.reports.units > 0).sum()), 1)  # up or down, on every day
         least = -NormalDist().inv_cdf(FALSE_ALARM / tests)
-        jumped = (size > least) & (since < ENOUGH_BILLS)
-        jumped[[self._place[name] for name in moved if name in self._place]] = True
-        if (jumped & (asked > 0)).any():
+        jumped = (size > least) & (compared.plan > 0).any(axis=0)
+        if (jumped & (since < ENOUGH_BILLS)).any():
             return f"prices have moved on {self._arms_word} that were not played"
+        if jumped.any():
+            return f"prices of single {self._arms_word} have jumped, and may have on others"
         if stale > MOST_STALE:
             return (
                 f"{percent(stale)} of the rule's units are on {self._arms_word} with fewer than "

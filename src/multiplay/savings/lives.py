@@ -71,7 +71,7 @@ def _summary(
         np.round(plans[:, t].mean(axis=0))[history.places(day.actions.names)].astype(np.int64)
         for t, day in enumerate(history.days)
     ]
-    result = history.saved(history.compare(typical), level, brief_policy(policy), ())
+    result = history.saved(history.compare(typical), level, brief_policy(policy))
     ends = (1 - level) / 2, (1 + level) / 2
     total = saved.sum(axis=1)
     low, high = np.quantile(total, ends)

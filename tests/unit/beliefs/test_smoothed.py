@@ -59,6 +59,8 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     bills = reports.units.sum(axis=0)
     seen = [i for i in range(arms) if bills[i]]
     mean = {i: reports.total[:, i].sum() / bills[i] for i in seen}
+    overall = reports.total.sum() / bills.sum()
+    relative = [mean.get(i, overall) / overall for i in range(arms)]
     noise = np.mean([variance[i] / bills[i] for i in seen])
     apart = max(np.var(list(mean.values()), ddof=1) - noise, 0.1 * noise) * (1 + 2 / len(seen))
     centre = [np.mean(list(mean.values())) if i in seen else 100.0 for i in range(arms)]
@@ -71,13 +73,14 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
         contrast[groups[t], place] = weights[t, i]
     shown = np.array([[row == cell for cell in cells] for row in rows], float)
     fits, found = [], []
-    for q, kappa, lam in itertools.product(smoothed.DRIFTS, smoothed.COMMON, smoothed.OWN):
+    for (q, lam), (share, kappa, g) in itertools.product(smoothed.WALKS, smoothed.COMMON):
         prior = np.zeros((len(cells), len(cells)))  # of the mean of every cell
         for (a, (t, i)), (b, (s, j)) in itertools.product(enumerate(cells), repeat=2):
+            elapsed = min(reports.place[t], reports.place[s]) - reports.place.min()
             if i == j:
-                elapsed = min(reports.place[t], reports.place[s]) - reports.place.min()
                 prior[a, b] += first[i] + q * pooled * elapsed + lam * pooled * (t == s)
-            prior[a, b] += kappa * pooled * (t == s)
+            of_all = (g * elapsed + kappa * (t == s)) * pooled
+            prior[a, b] += of_all * (relative[i] * relative[j]) ** share
         level = np.array([centre[i] for _, i in cells])
         errors = np.diag([variance[i] / reports.units[t, i] for t, i in rows])
         of_bills = shown @ prior @ shown.T + errors

@@ -39,6 +39,7 @@ from multiplay import (
     Knapsack,
     Learner,
     Policy,
+    PooledCTS,
     RandomWalk,
     Sinusoids,
     Stochastic,
@@ -59,7 +60,10 @@ from multiplay.types import Arrays, FloatArray
 SEED = 2029
 FOLLOW, IGNORE = BootstrapCTS(memory=Changes()), BootstrapCTS()
 BOTH: dict[str, Policy] = {"follow": FOLLOW, "ignore": IGNORE}
+DEFAULT, POOLED = PooledCTS(memory=Changes()), PooledCTS()
 COMPARED: dict[str, Policy] = {
+    "PooledCTS(memory=Changes())": DEFAULT,
+    "PooledCTS()": POOLED,
     "BootstrapCTS(memory=Changes())": FOLLOW,
     "BootstrapCTS()": IGNORE,
     "BootstrapCTS(window=300)": BootstrapCTS(window=300),
@@ -472,8 +476,9 @@ def curiosity(trials: int | None, run: Runner) -> list[Section]:
 
 DEMO_SET = Transport(list(demo.DEPOTS.values()), list(demo.TOWNS.values()))
 DEMO_PLAYERS: dict[str, Policy] = {
-    "follow": FOLLOW,
-    "ignore": IGNORE,
+    "follow": DEFAULT,
+    "ignore": POOLED,
+    "BootstrapCTS(memory=Changes())": FOLLOW,
     "GenCTS(discount=0.995)": GenCTS(discount=0.995),
     "GenCTS(window=30)": GenCTS(window=30),
 }

@@ -27,15 +27,18 @@ from multiplay import (
     Budget,
     Category,
     Changes,
+    Composed,
     Contextual,
     Environment,
     FeatureCTS,
+    FeatureModel,
     FeatureRows,
     Features,
     GenCTS,
     Learner,
     NormalContexts,
     Number,
+    OptimisticQuantile,
     Policy,
     Stochastic,
     Streams,
@@ -60,6 +63,13 @@ COMPARED: dict[str, Policy] = {
     FOLLOW: FeatureCTS(memory=Changes()),
     **BLIND,
 }
+RULES: dict[str, Policy] = {  # of the same model
+    FEATURES: FeatureCTS(),
+    "FeatureCTS(optimism=2.0)": FeatureCTS(optimism=2.0),
+    "Composed(FeatureModel(), OptimisticQuantile())": Composed(
+        FeatureModel(), OptimisticQuantile()
+    ),
+}
 WORSE = 1.15  # times the regret of the best policy without features
 
 # ------------------------------------------------------------------- table
@@ -68,7 +78,7 @@ WORSE = 1.15  # times the regret of the best policy without features
 def of_instance(name: str, policy: str, trials: int) -> FloatArray:
     """Return the final regret of a policy on an instance of the table."""
     instance = INSTANCES[name]
-    environment, one = instance.environment(trials), {policy: COMPARED[policy]}
+    environment, one = instance.environment(trials), {policy: (COMPARED | RULES)[policy]}
     actions, rounds = SETS[instance.actions], instance.rounds
     return simulate(actions, environment, one, rounds, trials, instance.seed, record=1).final(
         policy
@@ -95,6 +105,22 @@ def table(trials: int | None, run: Runner) -> list[Section]:
                 targets.append(Target(f"{name}: {policy} / best without features", ratio, WORSE))
     shows = "Final regret ± standard error against the best plan of each day."
     return [Section("Acceptance table", shows, rows, targets)]
+
+
+# ------------------------------------------------------------------- rules
+
+RULED = (
+    *("3x2, p 5, iid, linear", "3x2, p 5, weekday, effects", "3x2, p 5, constant, effects"),
+    *("3x2, p 5, constant, useless", "3x2, p 5, constant, effects, Bernoulli"),
+    *("3x2, p 5, constant, useless, Bernoulli", "10x10, p 20, iid, linear"),
+)
+
+
+def rules(trials: int | None, run: Runner) -> list[Section]:
+    """Measure draws of the model against optimism, fixed or random and growing with the round."""
+    found = run({(n, p): (of_instance, (n, p, trials or 10)) for n in RULED for p in RULES})
+    rows = [{"instance": n} | {p: shown(found[n, p]) for p in RULES} for n in RULED]
+    return [Section("Rules", "Final regret ± standard error, by the rule of the policy.", rows)]
 
 
 # ------------------------------------------------------- without features
@@ -316,6 +342,7 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
 
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "table": table,
+    "rules": rules,
     "plain": plain,
     "coverage": coverage,
     "effects": effects,

@@ -302,6 +302,8 @@ class Section:
 def show(value: object) -> str:
     """Return a number as text with three significant digits, other values unchanged."""
     if isinstance(value, float):
+        if math.isnan(value):
+            return "-"
         digits = 2 - math.floor(math.log10(abs(value))) if value else 0
         return f"{value:,.{min(max(digits, 0), 6)}f}"
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -30,6 +30,7 @@ from benchmarks import (
     live,
     oracle,
     overhead,
+    pooling,
     programs,
     rounding,
     rounds,
@@ -439,6 +440,35 @@ def test_changes_are_measured_against_limits(monkeypatch: pytest.MonkeyPatch) ->
     assert [row["policy"] for row in rows["curiosity"]] == list(change.CURIOUS)
     (delay,) = change.detector(2, runner)[1].rows
     assert delay["4 units a round"].startswith("100%"), "a price that doubles is found in 20 rounds"
+
+
+@pytest.mark.slow
+def test_pooling_is_measured_against_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = ("200 lanes, two kinds", "rewards, 5 of 60, coins", "skewed, 144 lanes")
+    kinds = {name: pooling.WORLDS[name]._replace(rounds=4) for name in few}
+    monkeypatch.setattr(pooling, "WORLDS", kinds)
+    monkeypatch.setattr(pooling, "SURPRISED", {})
+    late = {key: pooling.LATE[key] for key in (("8x8", "weekly"), ("8x8", "10 rounds late"))}
+    monkeypatch.setattr(pooling, "LATE", late)
+    changed = {name: pooling.CHANGED[name] for name in ("8 % bills", "waves")}
+    monkeypatch.setattr(pooling, "CHANGED", changed)
+    bills_of_8 = change.STATIONARY["8 % bills"]._replace(rounds=8)
+    monkeypatch.setattr(change, "STATIONARY", {"8 % bills": bills_of_8})
+    monkeypatch.setattr(change, "LONG", 20)
+    monkeypatch.setattr(pooling, "ENDLESS", ("rare",))
+    monkeypatch.setattr(pooling, "ROUNDS", 40)
+    monkeypatch.setattr(pooling, "SETS", {6: pooling.SETS[6]})
+    runner = harness.Runner(jobs=1)
+    found = {topic: pooling.TOPICS[topic](3, runner)[0] for topic in pooling.TOPICS}
+    assert [row["world"] for row in found["worlds"].rows] == list(few)
+    assert [row["world"] for row in found["changes"].rows] == list(changed)
+    assert len(found["late"].rows) == len(found["late"].targets) == 2
+    (row,) = found["long"].rows
+    assert 0 <= row["second half"] <= 1
+    assert len(found["cost"].targets) == 2
+    rank = np.sort(pooling.FIFTIETH(np.random.default_rng(0), (3, 200)), axis=1)
+    assert (rank[:, 3] < 0.08).all()
+    assert (rank[:, 4] >= 0.35).all()
 
 
 def test_a_world_moves_as_it_says() -> None:

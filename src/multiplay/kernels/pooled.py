@@ -55,6 +55,7 @@ LEAST_NOISE = 1e-5  # of phi_i
 ROUNDS = 3  # of the fixed point of the prior
 SOONER = 10.0  # rounds by which the level of optimism is ahead
 IDLE_SHARE = 0.25  # of the squared moves of idle arms: the rule is optimistic in every round
+LEVELS = 64  # of quantiles between which those of arms never seen are, where these are more
 COINS, MEAN_NOW, RARE, UNITS_NOW = range(4)  # columns of ``pool``
 POOLED = 4
 
@@ -172,6 +173,20 @@ def doubt(row: FloatArray, typ: float, phi: float, day0: float) -> float:
     return float(typ * (phi * row[N2] + day0 * row[A2]) / row[N] ** 2)
 
 
+@subroutine
+def tabulate(low: float, high: float, a: float, b: float, table: FloatArray) -> None:
+    """table[k] = the quantile of Beta(a, b) at the k-th of some levels from low to high."""
+    for k in range(LEVELS + 1):
+        table[k] = beta_quantile(low + (high - low) * k / LEVELS, a, b)
+
+
+@subroutine
+def between(table: FloatArray, share: float) -> float:
+    """Return the quantile at a share of the way from the lowest level to the highest."""
+    k = min(int(share * LEVELS), LEVELS - 1)
+    return float(table[k] + (share * LEVELS - k) * (table[k + 1] - table[k]))
+
+
 @kernel
 def draw(
     generators: Generators,
@@ -198,6 +213,7 @@ def draw(
     """
     d, follows = moments.shape[1], hypotheses.shape[2] > 0
     pooled, rows, G = np.empty((d, POOLED)), np.empty((d, COLUMNS)), np.empty(OCTAVES)
+    table = np.empty(LEVELS + 1)
     for trial in range(len(moments)):
         g = generators[trial]
         rows[:] = moments[trial]
@@ -213,8 +229,17 @@ def draw(
         m, c0 = pool(rows, shift, pooled)
         z = math.sqrt(math.log(t[trial] + SOONER) / 2.0)
         xi = normal_pair(g)[0]
+        low, high, unseen = max(z / 2.0, xi), max(z, xi), 0
+        for i in range(d):
+            unseen += 1 if pooled[i, UNITS_NOW] == 0.0 else 0
+        if unseen > LEVELS:  # they have the same prior
+            tabulate(-sign * low, -sign * high, m * c0, (1.0 - m) * c0, table)
         for i in range(d):
             x = max(z * (1.0 + uniform(g)) / 2.0, xi)
+            if unseen > LEVELS and pooled[i, UNITS_NOW] == 0.0:
+                q = between(table, (x - low) / (high - low) if high > low else 0.0)
+                theta[trial, i] = min(max(q - shift[i], 0.0), upper[i])
+                continue
             coins, k, units = pooled[i, COINS], pooled[i, MEAN_NOW], pooled[i, UNITS_NOW]
             moved = 0.0
             if follows and units > 0.0:

@@ -91,6 +91,29 @@ def test_a_draw_is_an_optimistic_quantile(law: str, sign: float) -> None:
     np.testing.assert_allclose(theta[0], expected, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("law", ["narrow", "coins"])
+def test_many_arms_never_seen_have_the_quantiles_of_the_prior(law: str, sign: float) -> None:
+    """More than 64 arms without a report: their quantiles lie between tabulated ones."""
+    rng, d = np.random.default_rng(6), 200
+    rows = np.zeros((1, d, COLUMNS))
+    rows[:, :30] = moments_of(law, 30, 20, rng)
+    shift, upper = rng.uniform(0, 0.1, d), np.full(d, 0.8)
+    twin = pooled_twin.pooled(rows[0], shift)
+    words, theta = stream_words(Streams.spawn(3, 0, [0]), 1), np.empty((1, d))
+    beyond = set()
+    for t in np.repeat([2, 20, 900], 12):
+        again = words.copy()
+        pooled.draw(words, rows, *NOTHING, np.array([t]), shift, upper, 0.0, sign, theta)
+        xi, z = normal_pair(again[0])[0], np.sqrt(np.log(t + 10) / 2)
+        level = np.array([max(z * (1 + uniform(again[0])) / 2, xi) for _ in range(d)])
+        assert (words == again).all()
+        expected = pooled_twin.optimistic(twin, rows[0, :, N], level, shift, upper, sign)
+        np.testing.assert_allclose(theta[0], expected, rtol=1e-4, atol=1e-5)  # deviations are > .1
+        beyond.add((xi > z, xi > z / 2))
+    assert beyond == {(False, False), (False, True), (True, True)}
+
+
 def test_nothing_seen_is_a_uniform_prior() -> None:
     """Without any report, the mean of an arm is uniform on [0, 1]."""
     m, c0 = pooled.pool(np.zeros((4, COLUMNS)), np.zeros(4), np.empty((4, pooled.POOLED)))

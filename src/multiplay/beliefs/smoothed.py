@@ -2,14 +2,14 @@
 
 The bill of a unit of arm i on day t is
 
-    mu[i, t] + c[i] (L[t] + D[t]) + E[i, t] + noise,
+    mu[i, t] + <theta, phi[t, i]> + c[i] (L[t] + D[t]) + E[i, t] + noise,
 
-where mu is a random walk of each arm (variance q a week), L the common level of all arms, a random
-walk from 0 (variance g a week), D the effect of the day on all arms (variance kappa), and E the
-effect of the day on one arm (variance lam). c is 1, or the average bill of the arm over that of all
-bills: then level and days change all prices by the same share. All are Gaussian. The result is
-averaged over a grid of q, g, kappa, lam and both c, weighted by their likelihood: there is no
-optimiser, and the same reports give the same bits.
+where phi are the features, if they are declared, mu is a random walk of each arm (variance q a
+week), L the common level of all arms, a random walk from 0 (variance g a week), D the effect of the
+day on all arms (variance kappa), and E the effect of the day on one arm (variance lam). c is 1, or
+the average bill of the arm over that of all bills: then level and days change all prices by the
+same share. All are Gaussian. The result is averaged over a grid of q, g, kappa, lam and both c,
+weighted by their likelihood: there is no optimiser, and the same reports give the same bits.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ COMMON = [
     if share == 0 or level + day > 0  # c changes nothing without level and days
 ]
 POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
+COEFFICIENT = 0.5  # standard deviation of a coefficient, in the largest range
 PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
 FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
 NEGLIGIBLE = 1e-4  # weight of a model that is left out
@@ -60,6 +61,8 @@ class Reports(NamedTuple):
         The sum of their losses and of their squares; NaN for squares that are not known.
     low, high : array of shape (arms,)
         The range of the losses of each arm.
+    phi : array of shape (days, arms, p)
+        The features, scaled, with an intercept; None if there are none.
     """
 
     place: FloatArray
@@ -68,6 +71,7 @@ class Reports(NamedTuple):
     squares: FloatArray
     low: FloatArray
     high: FloatArray
+    phi: FloatArray | None = None
 
 
 class Contrast(NamedTuple):
@@ -120,6 +124,7 @@ class Smoothed:
         self.reports = reports
         units = reports.units
         self._seen = units > 0
+        self.phi = np.zeros((*units.shape, 0)) if reports.phi is None else reports.phi
         self._average = np.divide(reports.total, units, out=np.zeros_like(units), where=self._seen)
         self._n = units.sum(axis=0)
         self._known = self._n > 0
@@ -127,6 +132,7 @@ class Smoothed:
         self._fit_prior()
         self._bin()
         self.rest = np.where(self._seen, self._average - self.prior_mean, 0.0)
+        self.scale = COEFFICIENT * float((reports.high - reports.low).max())
 
     # ------------------------------------------------------------ what the grid has in common
 
@@ -186,8 +192,9 @@ class Smoothed:
             return
         noise = (self.variance / np.maximum(self._n, 1.0))[seen].mean()
         apart = max(float(means[seen].var(ddof=1)) - noise, 0.1 * noise)
-        self.prior_mean = np.where(seen, means[seen].mean(), self.prior_mean)
-        self.prior_variance = np.where(seen, apart * (1 + 2 / count), self.prior_variance)
+        alike = seen | (self.phi.shape[2] > 0)  # features say how arms differ
+        self.prior_mean = np.where(alike, means[seen].mean(), self.prior_mean)
+        self.prior_variance = np.where(alike, apart * (1 + 2 / count), self.prior_variance)
 
     def _bin(self) -> None:
         """Divide the time into bins of equal length, within which means are constant."""
@@ -214,13 +221,15 @@ class Smoothed:
     def _weights(self) -> tuple[FloatArray, FloatArray]:
         """The weights of the models, and what level and day are expected to add to a bill."""
         fit = np.zeros((len(WALKS), len(COMMON)))
-        effects = np.zeros((*fit.shape, len(self.bins)))
+        effects = np.zeros((*fit.shape, len(self.bins) + self.phi.shape[2]))
         for place, day in self._models(np.ones(fit.shape, bool)):
             fit[place], effects[place] = day.fit, day.effect
         weights = np.exp(fit - fit.max())
         weights /= weights.sum()
         loads = np.array([self.relative**share for share, *_ in COMMON])
-        return weights, np.einsum("wc,wct,ci->ti", weights, effects, loads, optimize=True)
+        effects = np.einsum("wc,wct->ct", weights, effects)
+        days, theta = effects[:, : len(self.bins)], effects.sum(axis=0)[len(self.bins) :]
+        return weights, days.T @ loads + self.phi @ theta
 
     def _likely(self) -> Iterator[tuple[float, _Days]]:
         """Yield the models that matter, with their weights."""
@@ -250,7 +259,7 @@ class Smoothed:
             for (share, variance), group in groupby(enumerate(COMMON), lambda one: one[1][:2]):
                 day = _Days(walk, share, variance)
                 for place, (*_, level) in group:
-                    yield (number, place), day.with_level(level) if level else day
+                    yield (number, place), day.with_level(level)
 
     def contrast(self, weights: FloatArray, groups: IntArray) -> Contrast:
         """Return the posterior of the sums of weights[t, i] * mean[t, i] over days of a group.
@@ -337,7 +346,7 @@ class _Walk:
         self._of_days: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def of_days(self, share: int) -> tuple[FloatArray, FloatArray]:
-        """Return the precision of the effect of each day, (days, days), and its weighted rest."""
+        """Return the precision of effects of days, then of theta, and their weighted rest."""
         if share not in self._of_days:
             self._of_days[share] = self._computed(self.smoothed.relative**share)
         return self._of_days[share]
@@ -357,7 +366,23 @@ class _Walk:
                 days = np.flatnonzero(bins == k)
                 others = self.covariance[:, k].T[bins] * precision
                 found[days] -= precision[days] @ others.T
-        return found, (precision * (self.rest - self.means[bins])).sum(axis=1)
+        rest = (precision * (self.rest - self.means[bins])).sum(axis=1)
+        if not self.smoothed.phi.shape[2]:
+            return found, rest
+        unexplained, own, of_theta = self.of_theta
+        across = np.einsum("i,tip->tp", load, unexplained)
+        return np.block([[found, across], [across.T, own]]), np.append(rest, of_theta)
+
+    @cached_property
+    def of_theta(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What walks do not explain of the features, the precision of theta, and its rest."""
+        phi, precision, bins = self.smoothed.phi, self.precision[..., None], self.smoothed.bins
+        sums = np.zeros((len(self.means), *phi.shape[1:]))
+        np.add.at(sums, bins, precision * phi)
+        left = precision * (phi - np.einsum("ikl,lip->kip", self.covariance, sums)[bins])
+        own = np.einsum("tip,tiq->pq", phi, left)
+        rest = np.einsum("tip,ti->p", phi, self.precision * (self.rest - self.means[bins]))
+        return left, own, rest
 
 
 def random_walks(smoothed: Smoothed, walks: FloatArray) -> list[_Walk]:
@@ -400,45 +425,52 @@ def random_walks(smoothed: Smoothed, walks: FloatArray) -> list[_Walk]:
 
 
 class _Days:
-    """The posterior of one model: random walks of arms, effects of days, and the common level.
+    """The posterior of one model: random walks of arms, effects of days, common level, features.
 
-    Level and effect of a day are one effect on all arms, with the mean ``effect``. Around it are
-    the effect of the day, by the Cholesky factor of its precision, and ``level`` times a standard
-    normal vector; ``load`` is c.
+    Level and effect of a day are one effect on all arms; theta comes after those of all days.
+    ``effect`` is their mean. Around it are the effect of the day, by the Cholesky factor of its
+    precision, and ``level`` times a standard normal vector; ``load`` is c.
     """
 
     def __init__(self, walk: _Walk, share: int, variance: float) -> None:
         self.walk, self.fit = walk, float(walk.fit)
         self.load = walk.smoothed.relative**share
         self.precision, self.rest = walk.of_days(share)
-        count = len(self.rest)
-        self.effect, self.level = np.zeros(count), np.zeros((count, 0))
+        self.count = count = len(walk.precision)  # of days
+        self.effect, self.level = np.zeros(len(self.rest)), np.zeros((len(self.rest), 0))
         self.factor: FloatArray | None = None
         if variance > 0:
             common = variance * walk.smoothed.pooled
-            self.factor = _root(np.eye(count) / common + self.precision)
-            half = _solved(self.factor, self.rest)
-            self.effect = _solved(self.factor, half, transposed=True)
+            self.factor = _root(np.eye(count) / common + self.precision[:count, :count])
+            half = _solved(self.factor, self.rest[:count])
+            self.effect[:count] = _solved(self.factor, half, transposed=True)
             self.fit += 0.5 * float(half @ half)
             self.fit -= float(np.log(self.factor.diagonal()).sum()) + 0.5 * count * math.log(common)
 
     @cached_property
     def steps(self) -> tuple[FloatArray, FloatArray]:
-        """What the steps of the level add to the effect, (days, steps), and their precision."""
-        steps = self.walk.smoothed.steps
-        pull, found = self.precision @ steps, steps
+        """What theta and the steps of the level add to the effect, and their precision."""
+        steps, theta = self.walk.smoothed.steps, len(self.rest) - self.count
+        found = np.zeros((len(self.rest), theta + steps.shape[1]))
+        found[self.count :, :theta], found[: self.count, theta:] = np.eye(theta), steps
+        pull = self.precision @ found
         if self.factor is not None:
-            pulled = _solved(self.factor, pull)
-            found = steps - _solved(self.factor, pulled, transposed=True)
+            pulled = _solved(self.factor, pull[: self.count])
+            found[: self.count] -= _solved(self.factor, pulled, transposed=True)
         return found, pull.T @ found
 
     def with_level(self, variance: float) -> _Days:
-        """Return the same model with a level that walks."""
+        """Return the same model with features, and with a level that walks."""
         steps, precision = self.steps
-        common = variance * self.walk.smoothed.pooled
-        factor = _root(np.eye(len(precision)) + common * precision)
+        theta = len(self.rest) - self.count
+        used = theta + (len(precision) - theta if variance > 0 else 0)
+        if not used:
+            return self
+        size = np.full(used, math.sqrt(variance * self.walk.smoothed.pooled))
+        size[:theta] = self.walk.smoothed.scale
+        factor = _root(np.eye(used) + size[:, None] * precision[:used, :used] * size)
         found = copy(self)
-        found.level = _solved(factor, math.sqrt(common) * steps.T).T
+        found.level = _solved(factor, (steps[:, :used] * size).T).T
         half = self.rest @ found.level
         found.effect = self.effect + found.level @ half
         found.fit += 0.5 * float(half @ half) - float(np.log(factor.diagonal()).sum())
@@ -446,8 +478,14 @@ class _Days:
 
     @property
     def shift(self) -> FloatArray:
-        """What level and day add to a bill, (days, arms)."""
-        return np.asarray(self.effect[:, None] * self.load)
+        """What level, day and features add to a bill, (days, arms)."""
+        return self._shift(self.effect)
+
+    def _shift(self, effect: FloatArray) -> FloatArray:
+        """Return what effects add to a bill, (..., days, arms)."""
+        days, theta = effect[..., : self.count], effect[..., self.count :]
+        of_features = np.einsum("tip,...p->...ti", self.walk.smoothed.phi, theta)
+        return np.asarray(days[..., None] * self.load + of_features)
 
     def means(self) -> FloatArray:
         """Return the expected mean of each day and arm, without its own effects of days."""
@@ -472,8 +510,9 @@ class _Days:
         covariance: FloatArray = np.diag(np.bincount(group, unknown, count).astype(float))
         level = np.where(counted, weights @ smoothed.prior_mean, 0.0)
         mean += np.bincount(group, level, count)
-        on_days = np.zeros((count, len(bins)))
+        on_days = np.zeros((count, len(self.rest)))
         on_days[group, np.arange(len(bins))] = left @ self.load
+        np.add.at(on_days[:, len(bins) :], group, np.einsum("ti,tip->tp", left, smoothed.phi))
         used = np.flatnonzero(left.any(axis=0))
         for arms in np.split(used, range(0, len(used), max(MOST_ENTRIES // on_days.size, 1))[1:]):
             sums = np.zeros((count, len(smoothed.times), len(arms)))
@@ -482,13 +521,14 @@ class _Days:
             pulled = by_arm @ walk.covariance[arms]  # (arms, groups, bins)
             mean += (by_arm @ walk.means.T[arms, :, None]).sum(axis=(0, 2))
             covariance += (pulled @ by_arm.transpose(0, 2, 1)).sum(axis=0)
-            loaded = (precision[:, arms] * self.load[arms]).T[:, None]
-            on_days -= (pulled[:, :, bins] * loaded).sum(axis=0)
+            pulled = pulled[:, :, bins] * precision[:, arms].T[:, None]
+            on_days[:, : len(bins)] -= np.tensordot(self.load[arms], pulled, 1)
+            on_days[:, len(bins) :] -= np.einsum("igt,tip->gp", pulled, smoothed.phi[:, arms])
         mean += on_days @ self.effect
         of_level = on_days @ self.level
         covariance += of_level @ of_level.T
         if self.factor is not None:
-            half = _solved(self.factor, on_days.T)
+            half = _solved(self.factor, on_days[:, : len(bins)].T)
             covariance += half.T @ half
         return Contrast(mean, covariance)
 
@@ -500,8 +540,8 @@ class _Days:
         effect = self.effect + rng.standard_normal((count, self.level.shape[1])) @ self.level.T
         if self.factor is not None:
             noise = rng.standard_normal((len(bins), count))
-            effect += _solved(self.factor, noise, transposed=True).T
-        shift = effect[:, :, None] * self.load
+            effect[:, : len(bins)] += _solved(self.factor, noise, transposed=True).T
+        shift = self._shift(effect)
         pull = np.zeros((len(smoothed.times), count, arms))
         np.add.at(pull, bins, shift.transpose(1, 0, 2) * precision[:, None])
         values, vectors = np.linalg.eigh(walk.covariance)  # a walk that hardly moves is singular

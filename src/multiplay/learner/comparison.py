@@ -232,9 +232,10 @@ class Learned(NamedTuple):
 
 
 class LearnedTable(NamedTuple):
-    """Logged data."""
+    """Logged data, and phi of the arms of each round, in order, if features are declared."""
 
     logged: LoggedData
+    phi: list[FloatArray | None]
 
 
 Event = Asked | Told | Ended | Learned | LearnedTable
@@ -288,19 +289,29 @@ def played_days(
 def _played_day(play: PendingState, told: float, sets: dict[RoundSet, ActionSet]) -> PlayedDay:
     """Return the day of a play that was told or closed; ``sets`` keeps the sets of days."""
     action, round_set = play.action[0], play.round_set
-    if round_set not in sets:  # in the user's unit, without the known part of the losses
+    if round_set.base not in sets:  # in the user's unit, without the known part of the losses
         limits, given = round_set.limits, round_set.given
-        sets[round_set] = limits.apply(given) if limits else given
+        sets[round_set.base] = limits.apply(given) if limits else given
     report = Report.empty(action) if play.report is None else play.report
     x = play.memo.get("x")
     return PlayedDay(
         time_of(play.key, told if np.isnan(play.asked) else play.asked),
         play.key or "",
-        sets[round_set],
+        sets[round_set.base],
         action,
         *arm_sums(report, round_set.bounds, round_set.ranges),
         x[0] if x is not None and x.shape == play.action.shape else None,
+        _phi(round_set),
     )
+
+
+def _phi(round_set: RoundSet) -> FloatArray | None:
+    """Return the features of the arms of a set; None if it has none."""
+    if round_set.features is None:
+        return None
+    rows = round_set.features.rows
+    phi: FloatArray = rows.phi(np.arange(rows.d))[0]
+    return phi
 
 
 def reports_so_far(play: PendingState, parsed: ParsedLosses) -> Report:
@@ -316,14 +327,19 @@ def _external(event: Learned) -> Bills:
     round_set = event.round_set
     report = round_set.report(event.action, event.parsed, partly=True)
     sums = arm_sums(report, round_set.bounds, round_set.ranges)
-    return Bills(event.when, "", round_set.given.names, *sums)
+    return Bills(event.when, "", round_set.given.names, *sums, _phi(round_set))
 
 
 def _logged_bills(event: LearnedTable, ranges: Ranges) -> Iterator[Bills]:
     logged, names = event.logged, tuple(event.logged.arms)
     bounds = ranges.of(names)
     for k, report in enumerate(reports(logged, names, ranges)):
-        yield Bills(logged.time(k), "", names, *arm_sums(report, bounds, ranges))
+        sums, phi = arm_sums(report, bounds, ranges), event.phi[k] if event.phi else None
+        if phi is not None:  # that of the arms of the round
+            rows = np.zeros((len(names), phi.shape[1]))
+            rows[np.flatnonzero(report.seen)] = phi
+            phi = rows
+        yield Bills(logged.time(k), "", names, *sums, phi)
 
 
 def arm_sums(

@@ -36,6 +36,8 @@ class Bills(NamedTuple):
         The sum of their losses, in the user's unit.
     squares : array
         The sum of the squares of their losses; NaN where only the total of several units is known.
+    phi : array or None
+        The features of each arm, scaled, with an intercept; None if there are none.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Bills(NamedTuple):
     units: IntArray
     total: FloatArray
     squares: FloatArray
+    phi: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,8 @@ class PlayedDay:
         As in ``Bills``: units seen of each arm, the sum of their losses, and that of their squares.
     x
         The mean of the plan, from which it was drawn (FTRL); None where it was not logged.
+    phi
+        As in ``Bills``.
 
     Examples
     --------
@@ -90,12 +95,13 @@ class PlayedDay:
     total: FloatArray
     squares: FloatArray
     x: FloatArray | None = None
+    phi: FloatArray | None = None
 
     @property
     def bills(self) -> Bills:
         """The same losses, as bills only."""
         names = self.actions.names
-        return Bills(self.time, self.key, names, self.units, self.total, self.squares)
+        return Bills(self.time, self.key, names, self.units, self.total, self.squares, self.phi)
 
     def certain(self, action: IntArray) -> float:
         """Return the cost of an action that is known: of units not served, and of the set."""

@@ -168,14 +168,18 @@ class History:
         self.first, self.calendar = len(bills), calendar(bills, days)
         shape = len(everything), len(names)
         units, total, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        width = max(0 if one.phi is None else one.phi.shape[1] for one in everything)
+        phi = np.zeros((*shape, width))
         for t, one in enumerate(everything):
             at = self.places(one.names)
             units[t, at], total[t, at], squares[t, at] = one.units, one.total, one.squares
+            if one.phi is not None:
+                phi[t, at] = one.phi
         if not units.any():
             expected, hint = "losses of single arms", "Report the losses of each arm."
             raise InvalidInput("study", expected, "only totals of rounds", hint)
         low, high = self._ends(ranges)
-        self.reports = Reports(self.calendar.place, units, total, squares, low, high)
+        self.reports = Reports(self.calendar.place, units, total, squares, low, high, phi)
 
     def places(self, names: tuple[str, ...]) -> IntArray:
         """Return the places of some arms among all arms."""
@@ -334,7 +338,7 @@ class History:
             float(asked[few].sum() / whole)
             for few in (bills < FEW_BILLS, bills == 0, recent < FEW_BILLS)
         )
-        if never > MOST_NEVER:
+        if never > MOST_NEVER and not self.smoothed.phi.shape[2]:
             arms = np.flatnonzero((bills == 0) & (asked > 0))
             named = plan_text({self.names[i]: int(asked[i]) for i in arms}, arm=self.words.arm)
             lanes = self._arms_word

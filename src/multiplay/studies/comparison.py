@@ -35,8 +35,9 @@ from multiplay.savings import Savings
 from multiplay.storage import Entry, Head, Record, Store
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import StoredSet
+from multiplay.studies.entry_codec import StoredFeatures, StoredSet
 from multiplay.studies.replica import Corrections, Replica, corrections
+from multiplay.types import FloatArray, IntArray
 
 LARGE = 200_000  # plays times arms of a study that is compared in seconds
 MOST_ANSWERS = 50  # that are cached
@@ -147,6 +148,7 @@ class _Reader:
 
     def __init__(self, engine: Engine) -> None:
         self._state, self._sets = engine.state, dict[bytes, RoundSet]()
+        self._features = engine.state.features
         self._played = {id: play.round_set for id, play in engine.pending.items()}
 
     def events(self, journal: JournalEntries, start: int, end: int) -> Iterator[Event]:
@@ -160,6 +162,9 @@ class _Reader:
             new = replaced.get(entry.number, NOT_REPLACED)
             if new is not None:
                 yield from self._events_of(entry, new)
+            elif self._features is not None:  # retracted: its scales stay
+                scales = entry_codec.scales_of(entry.record.header)
+                self._features.table.freeze_at(scales)
 
     def _events_of(self, entry: Entry, new: Record) -> Iterator[Event]:
         """Yield the event of an entry, if it is one; ``new`` has its losses if it was corrected."""
@@ -180,14 +185,24 @@ class _Reader:
         elif kind == entry_codec.LEARN:
             round_set, header = self._round_set(record), {**record.header, **new.header}
             action = entry_codec.action_of_plan(header["plan"], round_set.given.names)
+            round_set = self._featured(round_set, record, action)
             parsed = self._parsed(header["losses"], round_set)
             when = time_of(entry_codec.shown_key(entry.labels), when)
             yield Learned(round_set, action, parsed, when)
         elif kind == entry_codec.TABLE:
-            yield LearnedTable(entry_codec.logged_data_of(record))
+            logged, phi = entry_codec.logged_data_of(record), list[FloatArray | None]()
+            if self._features is not None:
+                scales = entry_codec.scales_of(record.header)
+                phi, _ = self._features.learn_scales(logged, logged.arms, scales)
+            yield LearnedTable(logged, phi)
+        elif kind == entry_codec.DESCRIBE and self._features is not None:
+            self._features.set_arm_features(
+                *entry_codec.described(record), entry_codec.scales_of(record.header)
+            )
 
     def _asked(self, entry: Entry) -> PendingState:
-        labels, round_set = entry.labels, self._round_set(entry.record)
+        labels = entry.labels
+        round_set = self._featured(self._round_set(entry.record), entry.record)
         self._played[labels.play or 0] = round_set
         play = entry_codec.play_of(entry.record, round_set.given.names)
         return PendingState(
@@ -204,6 +219,22 @@ class _Reader:
             found = RoundSet(given, stored.plan_limits(), given, bounds, state.ranges)
             self._sets[stored.digest] = found
         return found
+
+    def _featured(
+        self, round_set: RoundSet, record: Record, action: IntArray | None = None
+    ) -> RoundSet:
+        """Return a set with the features of an entry; those of a plan have its arms only."""
+        features, stored = self._features, StoredFeatures.of_record(record)
+        if features is None or "features" not in stored.header:
+            return round_set
+        names = round_set.given.names
+        today = stored.today(names, features.features)
+        if action is None:
+            found = features.checked(today, names, names, stored.scales)
+        else:
+            found = features.checked_plan(today, round_set, action, names, stored.scales)
+        features.keep_values(found, names)
+        return round_set.featured(found)
 
     def _parsed(self, losses: Any, round_set: RoundSet) -> ParsedLosses:
         return parse_losses(losses, round_set.given.names, self._state.policy)

@@ -63,8 +63,9 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     relative = [mean.get(i, overall) / overall for i in range(arms)]
     noise = np.mean([variance[i] / bills[i] for i in seen])
     apart = max(np.var(list(mean.values()), ddof=1) - noise, 0.1 * noise) * (1 + 2 / len(seen))
-    centre = [np.mean(list(mean.values())) if i in seen else 100.0 for i in range(arms)]
-    first = [apart if i in seen else 200.0**2 / 12 for i in range(arms)]
+    alike = seen if reports.phi is None else range(arms)
+    centre = [np.mean(list(mean.values())) if i in alike else 100.0 for i in range(arms)]
+    first = [apart if i in alike else 200.0**2 / 12 for i in range(arms)]
     cells = list(itertools.product(range(days), range(arms)))
     rows = [cell for cell in cells if reports.units[cell]]
     y = np.array([reports.total[cell] / reports.units[cell] for cell in rows])
@@ -81,6 +82,8 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
                 prior[a, b] += first[i] + q * pooled * elapsed + lam * pooled * (t == s)
             of_all = (g * elapsed + kappa * (t == s)) * pooled
             prior[a, b] += of_all * (relative[i] * relative[j]) ** share
+            if reports.phi is not None:
+                prior[a, b] += 100.0**2 * reports.phi[t, i] @ reports.phi[s, j]
         level = np.array([centre[i] for _, i in cells])
         errors = np.diag([variance[i] / reports.units[t, i] for t, i in rows])
         of_bills = shown @ prior @ shown.T + errors
@@ -98,15 +101,17 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     return whole, sum(spread)
 
 
-@pytest.mark.parametrize(("seed", "days", "arms"), [(0, 7, 3), (1, 3, 5)])
+@pytest.mark.parametrize(("seed", "days", "arms", "p"), [(0, 7, 3, 0), (1, 3, 5, 0), (0, 7, 3, 2)])
 def test_contrasts_equal_a_dense_posterior(
-    seed: int, days: int, arms: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, days: int, arms: int, p: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plans differ in their numbers of units, so that effects of days do not cancel."""
     monkeypatch.setattr(smoothed, "NEGLIGIBLE", 0.0)
     reports = drawn_reports(seed, days, arms)
     rng = np.random.default_rng([7, seed])
     weights = rng.integers(-3, 4, reports.units.shape).astype(float)
+    if p:
+        reports = reports._replace(phi=rng.normal(0, 0.3, (*weights.shape, p)))
     groups = np.arange(len(weights)) // 4
     mean, covariance = dense(reports, weights, groups)
     found = Smoothed(reports).contrast(weights, groups)

@@ -108,6 +108,21 @@ def test_a_common_trend_is_no_saving(trend: float) -> None:
     assert inside >= 11
 
 
+def test_a_price_that_follows_a_feature_is_explained() -> None:
+    """The cost of an arm is its distance times a price that doubles after the arm was left."""
+    rng, distance, days, true = np.random.default_rng(8), np.array([0.2, 0.4, 1.0]), [], 0.0
+    for t in range(40):
+        plan, price = ([1, 1, 1], 40.0) if t < 10 else ([2, 1, 0], 80.0)
+        bills = 10 + price * distance[:, None] + rng.normal(0, 2, (3, 3))
+        phi = np.stack([np.ones(3), distance * price / 40], axis=1)
+        days.append(day_of(t, plan, bills, phi=phi))
+        true += float((1 - np.array(plan)) @ (10 + price * distance))
+    saved = estimate(days, [], plans_of(days), RANGE)
+    assert saved.low < true < saved.high < 1.1 * true
+    blind = estimate([replace(day, phi=None) for day in days], [], plans_of(days), RANGE)
+    assert abs(saved.total - true) < abs(blind.total - true) / 3
+
+
 def test_units_are_arbitrary_and_rewards_change_the_sign() -> None:
     """Bills in cents are 100 times those in euros, and rewards are gains of the same size."""
     days = days_of()

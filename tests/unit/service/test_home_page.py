@@ -157,7 +157,8 @@ def test_the_demonstration_follows_its_change_and_says_what_it_saved(tmp_path: P
             driven = dict(zip(of_play["arm"], of_play["units"], strict=True))
             truth += sum((rule[arm] - driven.get(arm, 0)) * means_then[arm] for arm in rule)
         saved = study.savings()  # against the rule that is named
-        assert saved.low < truth < saved.high
+        wide = study.savings(level=0.999)  # one year is tested: 0.95 would fail in one of twenty
+        assert wide.low < truth < wide.high
         assert f"Its plans {saved.sentence}" in notes[demonstration.NAME]
         assert f"it was {truth:,.0f} EUR" in notes[demonstration.NAME]
         ((arm, since, acted),) = study.drift()[["arm", "since", "acted"]].to_numpy().tolist()

@@ -7,9 +7,8 @@ takes an hour on one core.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
@@ -224,7 +223,7 @@ class Found(NamedTuple):
     trusted: bool
     thin: float
     agrees: bool | None = None
-    others: Mapping[str, Interval] = MappingProxyType({})
+    others: tuple[tuple[str, Interval], ...] = ()
 
 
 def measured(case: Case, first: int, studies: int) -> list[dict[str, Found]]:
@@ -265,7 +264,7 @@ def _compared(history: History, plans: Sequence[IntArray], means: FloatArray, si
     for method in ("ips", "dr"):
         one = history.with_numbers(saved, compared, history.weighted(compared, logged, method))
         others[method] = Interval(one.total, one.low, one.high)
-    return found._replace(agrees=history.agrees(compared, logged), others=others)
+    return found._replace(agrees=history.agrees(compared, logged), others=tuple(others.items()))
 
 
 def _interval(total: float, low: float, high: float, sign: float) -> Interval:
@@ -335,8 +334,8 @@ def summary(found: Sequence[Found]) -> dict[str, Any]:
         "thin": float(np.mean([one.thin for one in found])),
         "trusted, %": 100 * float(np.mean([one.trusted for one in found])),
     }
-    for method in found[0].others:
-        pairs = [(one.true, one.others[method]) for one in found]
+    for place, (method, _) in enumerate(found[0].others):
+        pairs = [(one.true, one.others[place][1]) for one in found]
         error = np.array([other.total - true for true, other in pairs])
         row[f"{method} cover, %"] = covered(pairs)
         row[f"{method} rmse"] = float(np.sqrt((error**2).mean()))

@@ -622,7 +622,7 @@ BAD_FILES: dict[str, Callable[[Path, bytes], object]] = {
     "other arrays": lambda path, good: np.savez(path, x=np.zeros(3)),
     "another header": lambda path, good: np.savez(path, header=np.array('["multiplay"]')),
     "header alone": lambda path, good: np.savez(path, header=np.array('{"multiplay_learner": 1}')),
-    "newer format": with_header(lambda header: header.update(multiplay_learner=6)),
+    "newer format": with_header(lambda header: header.update(multiplay_learner=8)),
     "newer storage": with_header(lambda header: header.update(multiplay_storage=2)),
     "no format": with_header(lambda header: header.update(multiplay_learner="x")),
     "no policy": with_header(lambda header: header.pop("policy")),

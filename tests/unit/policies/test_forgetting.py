@@ -212,6 +212,7 @@ def test_a_window_longer_than_the_horizon_changes_nothing(kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_without_forgetting_the_state_is_as_ever(kind: Any) -> None:
     keys = {"p", "q"} if isinstance(kind, GenCTS) else {"t", "count", "sum"}
+    keys |= {"products", "pairs", "squares"} if isinstance(kind, COSV) else set()
     assert set(kind.start(ARMS, None, 1)) == keys
     assert "discount" not in repr(kind)
     assert "discount=0.9" in repr(replace(kind, discount=0.9))

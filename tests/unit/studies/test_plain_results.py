@@ -1,6 +1,7 @@
 """Results as plain data: they are read as they were written, and their schemas have all fields."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf, isnan, nan
 from typing import Any
@@ -25,7 +26,16 @@ from multiplay import Features as Declared
 from multiplay._support.csv_format import CsvFormat
 from multiplay._support.words import Words
 from multiplay.learner.logged_data import TableCheck, TableProblem
-from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why, WhyRow
+from multiplay.learner.plays import (
+    Estimate,
+    PendingPlay,
+    Plan,
+    Receipt,
+    Remaining,
+    Untried,
+    Why,
+    WhyRow,
+)
 from multiplay.savings import Evidence, Savings, WeekSavings
 from multiplay.service.api import schemas
 from multiplay.service.api.class_schemas import of_classes
@@ -45,7 +55,12 @@ SAVED = Savings(9.0, nan, 12.0, 0.1, (WEEK,), (EVIDENCE,), thin=0.5, agrees=True
 CO2 = AtMost(40, {"*": 1}, plays=5, name="CO2")
 PROMISE = ("CO2", CO2, 1.5, 2.0, 1.0, 3.0, 0.5, "sure", 4, 0.0)
 BASELINE = Baseline(PriceList({"air": 3.5, "type": 2.0}), 0.05, sure=0.9, per="week")
-WHY = Why((ROW,), EXPECTED, UNKNOWN, 2.5, WORDS, "max", PLAN, {"CO2": 0.5}, True, 2, 3.0)
+UNTRIED = Untried(("sea",), 95.0, 310.0, 140.0, 0.125)
+WHY = replace(
+    Why((ROW,), EXPECTED, UNKNOWN, 2.5, WORDS, "max", PLAN, {"CO2": 0.5}, True, 2, 3.0),
+    untried=UNTRIED,
+    asked=DAY.timestamp(),
+)
 PLAY = PendingPlay(
     *(3, ACTION, PLAN, "Monday", lambda: UNKNOWN, lambda: WHY, True, lambda: WORDS),
     *({"air": 1, "sea": 2}, True, 2.5, {"CO2": 0.5}, True, 1.5, True),
@@ -59,6 +74,7 @@ RESULTS = [
     EXPECTED,
     UNKNOWN,
     ROW,
+    UNTRIED,
     WHY,
     Why((), EXPECTED, EXPECTED, 0.0, WORDS, "min"),
     Plan(ACTION, PLAN, lambda: UNKNOWN),
@@ -122,10 +138,11 @@ def test_fields_that_an_older_service_does_not_send_have_defaults() -> None:
     play = of_plain(PendingPlay, plain, **GIVEN[PendingPlay])
     assert (play.gap, play.baseline, play.prices, play.change_cost) == (None, None, {}, 0.0)
     assert play.restricted is play.held is play.repeated is False
-    newer_of_why = ("wanted", "prices", "held", "changed", "change_cost")
+    newer_of_why = ("wanted", "prices", "held", "changed", "change_cost", "untried", "asked")
     plain = {name: value for name, value in to_plain(WHY).items() if name not in newer_of_why}
     why = of_plain(Why, plain)
     assert (why.wanted, why.prices, why.held, why.changed, why.change_cost) == ({}, {}, False, 0, 0)
+    assert why.untried is why.asked is None
 
 
 def test_numbers_that_are_not_known() -> None:

@@ -210,7 +210,7 @@ def learns_from_nothing(cancel: Cancel, turn: Turn) -> None:
 
 
 BROKEN: dict[str, tuple[type, str, Any]] = {
-    "must not be refused|must be refused": (Command, "known", lambda *_: None),
+    "not be refused|must be refused|not refused": (Command, "known", lambda *_: None),
     "replaying gives|one process": (Rounds, "at", other_numbers),
     "pending|increase|must be": (mp.Study, "_caught_up", own_state),
     "without a final report|status": (Cancel, "do", learns_from_nothing),

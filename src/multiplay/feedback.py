@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import FrozenInstanceError
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,14 +125,18 @@ class Feedback:
         count = np.where(self.seen >= 1, self.count, 0)
         return Feedback(count, self.mean * count)
 
-    @cached_property
+    @property
     def reports(self) -> FloatArray:
         """The report of each arm, (trials, d, 5), see ``multiplay.kernels.moments``."""
+        known: FloatArray | None = self.__dict__.get("_reports")  # a cached_property would lock
+        if known is not None:
+            return known
         units, first = self.units, self.first
         if units is None or first is None:
             units, first = NO_UNITS, NO_FIRST
         reports = np.empty((*self.seen.shape, KEPT))
         bootstrap.summarise(self.seen, self.total, units, first, reports)
+        self.__dict__["_reports"] = reports
         return reports
 
     @classmethod
@@ -141,7 +144,7 @@ class Feedback:
         """Return the feedback of which only these ``reports`` are known."""
         units = reports[:, :, UNITS]
         made = cls(units.astype(np.int64), units * reports[:, :, AVERAGE])
-        made.__dict__["reports"] = reports
+        made.__dict__["_reports"] = reports
         return made
 
     @property

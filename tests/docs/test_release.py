@@ -28,7 +28,7 @@ RECORDED = {
     "0.10.0.dev1": "dc028e2fc076",
     "0.10.0.dev2": "5e9eb960acbe",
     "0.10.0.dev3": "f1fbb1a4545b",
-    "0.10.0.dev4": "d29578f3256c",
+    "0.10.0.dev4": "5c1ae15ee4aa",
 }
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 SCHEMAS = {

@@ -142,7 +142,7 @@ def test_fields_that_an_older_service_does_not_send_have_defaults() -> None:
     plain = {name: value for name, value in to_plain(WHY).items() if name not in newer_of_why}
     why = of_plain(Why, plain)
     assert (why.wanted, why.prices, why.held, why.changed, why.change_cost) == ({}, {}, False, 0, 0)
-    assert why.untried is why.asked is None
+    assert (why.untried, why.asked) == (None, None)
 
 
 def test_numbers_that_are_not_known() -> None:

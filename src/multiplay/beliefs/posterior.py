@@ -39,7 +39,8 @@ class Posterior:
 
     Examples
     --------
-    >>>     >>> nothing = Posterior(ArmMoments(2))
+    >>> import numpy as np
+    >>> nothing = Posterior(np.zeros((2, 9)), np.zeros(2))
     >>> nothing.mean
     array([0.5, 0.5])
     """

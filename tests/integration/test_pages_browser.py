@@ -155,7 +155,7 @@ def test_a_plan_with_features_of_the_day(watched: Watched, service: Service) -> 
     page.get_by_role("button", name="Make the plan").click()
     assert page.locator("#feature1:invalid").count() == 1, "the browser asks for the weekday"
     page.get_by_label("weekday").select_option("Tue")
-    page.get_by_label("rain").check()
+    page.get_by_label("rain", exact=True).check()
     page.get_by_role("button", name="Make the plan").click()
     expect(page.locator(".message")).to_have_text("Plan 13 was made.")
     given = service.study("featured").day_features()

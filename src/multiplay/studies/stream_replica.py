@@ -172,28 +172,32 @@ class StreamReplica(Replica):
         Its words, its warm start and its random numbers are those of this state. It has a log of
         all reports if the policy needs one to forget, or with ``logged``.
         """
-        keeps_log = logged or self.engine.state.policy.restarts
+        end, keeps_log = journal.head().number + 1, logged or self.engine.state.policy.restarts
+        made = self._replayed(journal, end, new, keeps_log)
+        made._continue(self)
+        return made
+
+    def at(self, journal: ObjectJournal, number: int) -> Engine:
+        """Return the engine as it was after an entry, with the corrections until then."""
+        return self._replayed(journal, number + 1).engine
+
+    def _replayed(
+        self, journal: ObjectJournal, end: int, new: Entry | None = None, logged: bool = False
+    ) -> StreamReplica:
+        """Return the state after the entries before number ``end``, and a new one."""
 
         def begin(logged: bool) -> Replica:
             first = self.beginning(journal, logged)
             first._journal = journal
             return first
 
-        end = journal.head().number + 1
         try:
-            made = rebuilt(journal, end, new=new, begin=begin, logged=keeps_log)
+            made = rebuilt(journal, end, new=new, begin=begin, logged=logged)
         except entry_codec.UNREADABLE as error:
             hint = "The file that the learner was loaded from is damaged: restore a backup."
             raise InvalidInput("events", "plays and reports as saved", f"{error}", hint) from error
         assert isinstance(made, StreamReplica)
-        made._continue(self)
         return made
-
-    def at(self, journal: ObjectJournal, number: int) -> Engine:
-        """Return the engine as it was after an entry, with the corrections until then."""
-        first = self.beginning(journal)
-        first._journal = journal
-        return rebuilt(journal, number + 1, begin=lambda logged: first).engine
 
     def _continue(self, live: StreamReplica) -> None:
         """Take over what a replay does not give."""

@@ -17,15 +17,19 @@ from multiplay import (
     FeatureCTS,
     Features,
     GenCTS,
+    GenLBINFV,
     InvalidInput,
     Learner,
     LinTS,
     Number,
+    Policy,
+    PooledCTS,
     Study,
     Transport,
     Why,
     Words,
 )
+from multiplay.storage import MemoryStore
 
 LANES = (["Lyon", "Lille"], ["north", "south", "coast"])
 PLANS = Transport([3, 3], [2, 2, 2], names=LANES)
@@ -285,6 +289,32 @@ def test_a_play_that_ended_is_explained_by_the_beliefs_of_its_time() -> None:
     play = learner.ask()
     learner.tell(play.id, {arm: 100.0 * units for arm, units in play.plan.items()})
     assert play.why().rows != learner.why(3).rows
+
+
+@pytest.mark.parametrize("policy", [PooledCTS(), GenLBINFV()], ids=repr)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_past_play_is_explained_after_costs_were_forgotten_and_corrected(
+    policy: Policy, stored: bool
+) -> None:
+    """Also by policies that learn the past again for that."""
+    given: dict[str, Any] = {"loss_range": (0, 250), "seed": 2}
+    owner: Learner | Study
+    if stored:
+        owner = Study.create("lanes", PLANS, policy, store=MemoryStore(), **given)
+    else:
+        owner = Learner(PLANS, policy, **given)
+    then = {}
+    for day in range(8):
+        play = owner.ask()
+        then[play.id] = play.why()
+        costs = {arm: [100.0 + 10 * day] * units for arm, units in play.plan.items()}
+        owner.tell(play.id, costs)
+        if day == 4:
+            owner.forget("Lyon->coast", before=3)
+        if day == 5:
+            owner.correct(2, {row.arm: 90.0 * row.units for row in then[2].rows if row.units})
+    for id, why in then.items():
+        assert dataclasses.replace(owner.why(id), asked=None) == why
 
 
 def test_refusals() -> None:

@@ -126,16 +126,19 @@ class Feedback:
         return Feedback(count, self.mean * count)
 
     @property
+    def single_units(self) -> tuple[FloatArray, IntArray]:
+        """``units`` and ``first``; both are empty where the losses of units are not known."""
+        units, first = self.units, self.first
+        return (NO_UNITS, NO_FIRST) if units is None or first is None else (units, first)
+
+    @property
     def reports(self) -> FloatArray:
         """The report of each arm, (trials, d, 5), see ``multiplay.kernels.moments``."""
         known: FloatArray | None = self.__dict__.get("_reports")  # a cached_property would lock
         if known is not None:
             return known
-        units, first = self.units, self.first
-        if units is None or first is None:
-            units, first = NO_UNITS, NO_FIRST
         reports = np.empty((*self.seen.shape, KEPT))
-        bootstrap.summarise(self.seen, self.total, units, first, reports)
+        bootstrap.summarise(self.seen, self.total, *self.single_units, reports)
         self.__dict__["_reports"] = reports
         return reports
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from multiplay.features.rows import FeatureRows
-from multiplay.feedback import Feedback
+from multiplay.feedback import NO_UNITS, Feedback
 from multiplay.kernels import features as kernels
 from multiplay.kernels import residuals
 from multiplay.random import Rng, stream_words
@@ -31,17 +31,13 @@ ODDS = np.log(1e9)  # log odds from which a challenger replaces the model: rare 
 SURE = 5.0  # deviations from which errors go with predictions
 SHARE = 0.002  # of the squared errors that this explains, from which it matters
 
-NO_UNITS = np.zeros((1, 0))
-NO_FIRST = np.zeros(1, dtype=np.int64)
 NEW = "new_"  # before the names of the arrays of the challenger
 
 BY_ARM = ("N", "Z", "X")
 TRIANGLES = ("R", "z", "ev", "noise", "fit", "bends")
 FADING = ("W", "h", "others_P", "others_b")
-ERRORS, RECENT = RESIDUALS = (
-    "errors",
-    "recent_errors",
-)  # where beliefs of a learner read the state
+# Where beliefs of a learner read the state.
+ERRORS, RECENT = RESIDUALS = "errors", "recent_errors"
 
 
 Posterior: TypeAlias = tuple[
@@ -78,12 +74,10 @@ class Reports(NamedTuple):
         offset: FloatArray | None = None,
     ) -> Reports:
         """Return the reports of a play of these arms; ``offset`` is added to the losses."""
-        units, first = feedback.units, feedback.first
-        if units is None or first is None:
-            units, first = NO_UNITS, NO_FIRST
         shift = np.zeros(feedback.seen.shape[1]) if offset is None else offset
         found = np.empty((3, *arms.shape))
-        kernels.report(arms, feedback.seen, feedback.total, units, first, shift, *found)
+        told = feedback.seen, feedback.total, *feedback.single_units
+        kernels.report(arms, *told, shift, *found)
         return cls(arms, phi, *found)
 
 

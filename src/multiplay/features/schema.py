@@ -182,10 +182,7 @@ class Features:
 
     def _labels(self, method: str, first: str, times: str) -> tuple[str, ...]:
         labels = {name: getattr(column, method)(name) for name, column in self.columns.items()}
-        own = [label for group in labels.values() for label in group]
-        for factors in self.products:
-            own += [times.join(one) for one in product(*(labels[name] for name in factors))]
-        return (first, *own)
+        return (first, *(times.join(labels[n][k] for n, k in term) for term in self._terms[1:]))
 
     @cached_property
     def differences(self) -> FloatArray:

@@ -45,6 +45,16 @@ def test_the_version_is_told_without_loading_anything() -> None:
     assert "typer" in foreign(COMMAND.format(arguments=["--help"])), "else the test is blind"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["study", "--help"], ["study", "list", "--store", "memory://none", "--json"]],
+)
+def test_help_and_the_list_of_studies_load_no_compiler(arguments: list[str]) -> None:
+    assert not {"numba", "scipy", "pandas", "matplotlib"} & foreign(
+        COMMAND.format(arguments=arguments)
+    )
+
+
 def test_all_public_names_can_be_imported() -> None:
     assert {"Transport", "GenCTS", "Learner", "__version__"} <= set(mp.__all__)
     assert set(mp.__all__) <= set(dir(mp))

@@ -1,6 +1,5 @@
-"""Command line: one module for each group of commands."""
+"""Command line: one module for each group of commands, imported when a command of it is used."""
 
-from multiplay.cli import bench, reproduce, results, run, service, study, table1
 from multiplay.cli.app import app, main
 
-__all__ = ["app", "bench", "main", "reproduce", "results", "run", "service", "study", "table1"]
+__all__ = ["app", "main"]

@@ -1,15 +1,37 @@
 """The application of the command line, its exit codes, and checks that commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import Console
 
+from multiplay.cli.lazy_commands import LazyGroup
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.version import described
 
+
+class Commands(LazyGroup):
+    """All commands, in the order of --help."""
+
+    panels: ClassVar[dict[str, dict[str, str]]] = {
+        "Commands": {
+            "bench": "multiplay.cli.bench:bench",
+            "reproduce": "multiplay.cli.reproduce:reproduce",
+            "show": "multiplay.cli.results:show",
+            "plot": "multiplay.cli.results:plot",
+            "report": "multiplay.cli.results:report",
+            "run": "multiplay.cli.run:run",
+            "serve": "multiplay.cli.service:serve",
+            "table1": "multiplay.cli.table1:table1",
+            "study": "multiplay.cli.study.app:study",
+            "key": "multiplay.cli.service:key",
+        }
+    }
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

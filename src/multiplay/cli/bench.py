@@ -8,14 +8,12 @@ from typing import Annotated
 
 import typer
 
-from multiplay.cli.app import app
 from multiplay.errors import InvalidInput
 
 SOURCE = Path(__file__).parents[3]
 COMPARED = ("clarabel", "cvxpy", "fastapi", "optuna", "ot")  # installed by the extra "bench"
 
 
-@app.command()
 def bench(
     topics: Annotated[
         list[str] | None,

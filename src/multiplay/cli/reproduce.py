@@ -20,7 +20,7 @@ from multiplay._support.atomic_files import (
 )
 from multiplay._support.checks import EXACT, positive_integer
 from multiplay._support.deadline import reported
-from multiplay.cli.app import app, errors
+from multiplay.cli.app import errors
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import paper
 from multiplay.reports import report
@@ -32,7 +32,6 @@ from multiplay.simulation.simulate import MOST_TRIALS
 MOST_INSTANCES = 100  # whose lower bounds are averaged
 
 
-@app.command()
 def reproduce(
     trials: Annotated[int, typer.Option(min=1, help="Independent trials; the paper has 30.")] = 30,
     horizon: Annotated[int, typer.Option(min=55, help="Rounds in a trial.")] = 10_000,

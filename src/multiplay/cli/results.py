@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from multiplay._support.atomic_files import write_text, write_whole
-from multiplay.cli.app import app, check_suffix
+from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.experiments.experiment import experiment_file
 from multiplay.reports import tables
@@ -18,7 +18,6 @@ from multiplay.results.result import regret_table
 Saved = Annotated[Path, typer.Argument(metavar="RESULT.nc", help="A file that Result.save wrote.")]
 
 
-@app.command()
 def show(
     result: Saved,
     experiment: Annotated[
@@ -52,7 +51,6 @@ def show(
             print_table(table)
 
 
-@app.command()
 def plot(
     result: Saved,
     out: Annotated[Path, typer.Option("--out", "-o", help="The figure: .png, .svg or .pdf.")],
@@ -85,7 +83,6 @@ def plot(
     typer.echo(f"{out}")
 
 
-@app.command()
 def report(
     results: Annotated[
         list[Path], typer.Argument(metavar="RESULT.nc ...", help="The results, one section each.")

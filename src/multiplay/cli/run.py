@@ -15,7 +15,7 @@ from multiplay._support.atomic_files import (
     writable_folder,
     write_whole,
 )
-from multiplay.cli.app import app, errors
+from multiplay.cli.app import errors
 from multiplay.cli.screen import for_screen
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import Experiment, read, shipped
@@ -27,7 +27,6 @@ from multiplay.simulation.executors import available_cores
 RESULT, BLOCKS = "result.nc", "blocks"
 
 
-@app.command()
 def run(
     file: Annotated[Path | None, typer.Argument(help="The experiment: a TOML file.")] = None,
     out: Annotated[

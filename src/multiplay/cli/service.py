@@ -7,19 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from multiplay._support.formatting import Table
-from multiplay.cli.app import app, errors
+from multiplay.cli.app import errors
 from multiplay.cli.screen import print_table
-from multiplay.cli.study.app import DEFAULT_STORE, AsJson, StoreAt, print_json
+from multiplay.cli.study.app import AsJson, StoreAt, print_json
 from multiplay.errors import InvalidInput
 from multiplay.remote.connection import is_loopback
 from multiplay.service.auth import keys
+from multiplay.storage import DEFAULT_STORE
 from multiplay.storage.base import KeyRecord
 
 # of the extra "service"
 MODULES = ("starlette", "pydantic", "uvicorn", "prometheus_client", "jinja2", "httptools")
 
 
-@app.command()
 def serve(
     store: StoreAt = DEFAULT_STORE,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -107,7 +107,6 @@ key = typer.Typer(
         multiplay key revoke 4f2a91c07b3e
     """,
 )
-app.add_typer(key, name="key")
 
 
 @key.command()

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from multiplay._support.atomic_files import write_text, write_whole
 from multiplay._support.checks import positive_integer
 from multiplay._support.deadline import reported
-from multiplay.cli.app import app, errors
+from multiplay.cli.app import errors
 from multiplay.cli.reproduce import MOST_INSTANCES, folder_of_results
 from multiplay.cli.screen import for_screen, write_tables
 from multiplay.experiments import table1 as experiment
@@ -21,7 +21,6 @@ from multiplay.reports import table1 as report
 from multiplay.simulation.executors import MOST_JOBS, available_cores
 
 
-@app.command()
 def table1(
     file: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from multiplay.service.studies.limits import ServiceLimits
-from multiplay.studies.study import PLACE
+from multiplay.storage import DEFAULT_STORE
 
 VARIABLE = "MULTIPLAY_SERVICE"  # environment variable for worker processes
 
@@ -40,7 +40,7 @@ class Settings:
     True
     """
 
-    store: str = PLACE
+    store: str = DEFAULT_STORE
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

@@ -7,6 +7,7 @@ from multiplay.errors import InvalidInput
 from multiplay.storage.base import Store
 from multiplay.storage.memory import MemoryStore
 
+DEFAULT_STORE = "sqlite:///multiplay.db"
 MEMORIES: dict[str, MemoryStore] = {}  # of this process, by name
 EXPECTED = "a file name, sqlite:///plans.db, postgresql://host/database or memory://"
 

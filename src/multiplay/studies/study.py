@@ -36,7 +36,7 @@ from multiplay.random import Streams, seed_or_random
 from multiplay.savings import Savings
 from multiplay.storage import Damaged, Entry, Head, Labels, Record, Store
 from multiplay.storage.folder import read_record
-from multiplay.storage.stores import store_at
+from multiplay.storage.stores import DEFAULT_STORE, store_at
 from multiplay.studies import (
     backup,
     comparison,
@@ -60,8 +60,6 @@ from multiplay.studies.synced import SyncedState, forget
 from multiplay.studies.turn import Turn
 from multiplay.studies.verbs import LocalVerbs, StudyVerbs
 from multiplay.types import FloatArray
-
-PLACE = "sqlite:///multiplay.db"
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -115,7 +113,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         arm_features: Any = None,
         constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
-        store: Place = PLACE,
+        store: Place = DEFAULT_STORE,
         key: str | None = None,
         by: str | None = None,
     ) -> Self:
@@ -170,7 +168,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         cls,
         name: str,
         *,
-        store: Place = PLACE,
+        store: Place = DEFAULT_STORE,
         actions: ActionSet | None = None,
         policy: Policy | None = None,
         by: str | None = None,
@@ -189,19 +187,19 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
             raise
 
     @classmethod
-    def names(cls, *, store: Place = PLACE) -> list[str]:
+    def names(cls, *, store: Place = DEFAULT_STORE) -> list[str]:
         """Return the names of all studies of a store."""
         return store_at(store).names()
 
     @classmethod
-    def delete(cls, name: str, *, store: Place = PLACE) -> None:
+    def delete(cls, name: str, *, store: Place = DEFAULT_STORE) -> None:
         """Delete a study and its journal."""
         place = store_at(store)
         place.delete(name)
         forget(place, name)
 
     @classmethod
-    def rename(cls, name: str, new: str, *, store: Place = PLACE) -> None:
+    def rename(cls, name: str, new: str, *, store: Place = DEFAULT_STORE) -> None:
         """Give a study a new name; its journal and its API keys stay as they are.
 
         The new name must not be in use. Open studies of the old name raise ``NotFound``: open the
@@ -220,7 +218,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         forget(place, name)
 
     @classmethod
-    def compile_all(cls, *, store: Place = PLACE) -> None:
+    def compile_all(cls, *, store: Place = DEFAULT_STORE) -> None:
         """Compile the kernels of all studies of a store, so that their first plays do not wait.
 
         Without studies, those of the default policy for ``Transport``. Studies with user-defined
@@ -238,7 +236,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
                 rehearse(Replica.from_first_entry(next(journal.entries())).engine)
 
     @classmethod
-    def accept(cls, name: str, *, store: Place = PLACE) -> Head:
+    def accept(cls, name: str, *, store: Place = DEFAULT_STORE) -> Head:
         """Accept the entries that a store has as the whole journal; return the last one.
 
         A process that has seen later entries refuses to continue, and so does the store itself if
@@ -257,7 +255,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         seed: int | None = 0,
         actions: ActionSet | None = None,
         policy: Policy | None = None,
-        store: Place = PLACE,
+        store: Place = DEFAULT_STORE,
     ) -> Self:
         """Create a study from a file of ``Learner.save``, which continues from there.
 
@@ -280,7 +278,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         *,
         actions: ActionSet | None = None,
         policy: Policy | None = None,
-        store: Place = PLACE,
+        store: Place = DEFAULT_STORE,
         progress: Callable[[int], None] | None = None,
     ) -> Self:
         """Create a study from JSON lines of ``export``: the same journal, bit for bit.

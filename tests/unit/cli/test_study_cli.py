@@ -26,7 +26,7 @@ from multiplay import (
     Transport,
 )
 from multiplay.cli import main
-from multiplay.cli.study import PANELS
+from multiplay.cli.study.app import StudyCommands
 from multiplay.cli.study.maintenance import progress_bar
 from multiplay.learner.plays import PendingPlay
 from multiplay.studies.results import fields_of, to_plain
@@ -726,7 +726,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_every_command_teaches(run: Run) -> None:
-    for name in (name for names in PANELS.values() for name in names):
+    for name in (name for names in StudyCommands.panels.values() for name in names):
         said = run(name, "--help")
         assert said.code == 0
         assert f"multiplay study {name}" in said.out

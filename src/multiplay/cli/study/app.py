@@ -2,32 +2,76 @@
 
 import json
 import math
-import os
 import re
-import shlex
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
 from multiplay._support.dates import moment_of
 from multiplay._support.hints import Surface, rendered
 from multiplay._support.renamed import old_name
-from multiplay.cli.app import app
+from multiplay.cli.lazy_commands import LazyGroup
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import Damaged, Store
-from multiplay.studies.study import PLACE, Study
+from multiplay.storage import DEFAULT_STORE, Damaged
 
 USAGE: Any = typer.BadParameter.__mro__[1]  # of wrong commands and options
 PASSWORD = re.compile(r"://[^/@?]*:[^/@]+@|[?&](ssl)?password=")  # in a URL
 
 
-class StudyCommands(TyperGroup):
+class StudyCommands(LazyGroup):
     """Commands whose errors name options instead of Python arguments, and the new names."""
+
+    panels: ClassVar[dict[str, dict[str, str]]] = {
+        "Studies": {
+            "create": "multiplay.cli.study.create:create",
+            "list": "multiplay.cli.study.listing:list_all",
+            "show": "multiplay.cli.study.show:show",
+            "set": "multiplay.cli.study.show:set_",
+            "rename": "multiplay.cli.study.maintenance:rename",
+            "delete": "multiplay.cli.study.maintenance:delete",
+        },
+        "Plans and costs": {
+            "ask": "multiplay.cli.study.ask:ask",
+            "tell": "multiplay.cli.study.tell:tell",
+            "close": "multiplay.cli.study.tell:close",
+            "cancel": "multiplay.cli.study.tell:cancel",
+            "correct": "multiplay.cli.study.tell:correct",
+            "retract": "multiplay.cli.study.tell:retract",
+            "expire": "multiplay.cli.study.tell:expire",
+            "learn-table": "multiplay.cli.study.tell:learn_table",
+            "add-constraint": "multiplay.cli.study.constraints:add_constraint",
+            "end-constraint": "multiplay.cli.study.constraints:end_constraint",
+            "note": "multiplay.cli.study.tell:note",
+        },
+        "Costs that count": {
+            "forget": "multiplay.cli.study.tell:forget",
+            "unforget": "multiplay.cli.study.tell:unforget",
+        },
+        "Plans and estimates": {
+            "why": "multiplay.cli.study.ask:explain",
+            "pending": "multiplay.cli.study.show:pending",
+            "plays": "multiplay.cli.study.show:plays",
+            "arms": "multiplay.cli.study.show:arms",
+            "drift": "multiplay.cli.study.show:drift",
+            "effects": "multiplay.cli.study.features:effects",
+            "best": "multiplay.cli.study.ask:best",
+            "expect": "multiplay.cli.study.ask:expect",
+            "savings": "multiplay.cli.study.savings:savings",
+            "constraints": "multiplay.cli.study.constraints:constraints",
+        },
+        "Verification and files": {
+            "verify": "multiplay.cli.study.maintenance:verify",
+            "accept": "multiplay.cli.study.maintenance:accept",
+            "backup": "multiplay.cli.study.maintenance:backup",
+            "copy": "multiplay.cli.study.maintenance:copy",
+            "export": "multiplay.cli.study.maintenance:export",
+            "import": "multiplay.cli.study.maintenance:import_file",
+        },
+    }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is named."""
@@ -79,7 +123,6 @@ study = typer.Typer(
         multiplay study show lanes
     """,
 )
-app.add_typer(study, name="study")
 
 
 def warn_of_password(context: typer.Context, store: str) -> str:
@@ -116,7 +159,6 @@ At = Annotated[
         metavar="TIME", help="The time of it, 2026-11-15 or 2026-11-15T08:00; now by default."
     ),
 ]
-DEFAULT_STORE = PLACE
 
 
 class Request(NamedTuple):
@@ -183,11 +225,6 @@ def time_of(option: str, text: str | None) -> datetime | None:
     return found
 
 
-def opened(name: str, store: str | Store) -> Study:
-    """Open a study."""
-    return Study.open(name, store=store)
-
-
 def print_answer(as_json: bool, answer: Any, text: str) -> None:
     """Print an answer as JSON, or what it says as text."""
     if as_json:
@@ -219,10 +256,3 @@ def plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return None if value != value else value.isoformat(timespec="microseconds")  # NaT
     return value
-
-
-def next_step(command: str, study: Study, store: str) -> str:
-    """Return the next command as text, with the option --store if it is needed."""
-    usual = os.environ.get("MULTIPLAY_STORE", DEFAULT_STORE)
-    where = "" if store == usual else f" --store {shlex.quote(study.store.url)}"
-    return f"Next: multiplay study {command}{where}"

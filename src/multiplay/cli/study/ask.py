@@ -14,22 +14,11 @@ from multiplay._support.words import Words
 from multiplay.actions.transport import UNMET, sides_of
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import features, options
-from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    At,
-    Key,
-    Name,
-    StoreAt,
-    grouped,
-    next_step,
-    opened,
-    print_json,
-    study,
-    time_of,
-)
+from multiplay.cli.study.app import AsJson, At, Key, Name, StoreAt, grouped, print_json, time_of
+from multiplay.cli.study.open_study import next_step, opened
 from multiplay.learner.plays import MOST_ROWS_SHOWN, Why, of_text, truncation_text
 from multiplay.reports.study_text import outlook, prices_text
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.results import to_plain
 
@@ -91,7 +80,6 @@ class DayOptions(NamedTuple):
 USUAL_DAY = DayOptions()  # no options
 
 
-@study.command()
 @grouped
 def ask(
     name: Name,
@@ -201,7 +189,6 @@ def ask(
     return None
 
 
-@study.command()
 @grouped
 def best(
     name: Name,
@@ -234,7 +221,6 @@ def best(
     return None
 
 
-@study.command()
 @grouped
 def expect(
     name: Name,
@@ -270,7 +256,6 @@ def expect(
     return None
 
 
-@study.command("why")
 def explain(
     name: Name,
     play: Annotated[str, typer.Argument(metavar="PLAN", help="The number of a plan, or its key.")],

@@ -4,25 +4,16 @@ from typing import Annotated
 
 import typer
 
-from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    Key,
-    Name,
-    StoreAt,
-    opened,
-    print_answer,
-    print_json,
-    study,
-)
+from multiplay.cli.study.app import AsJson, Key, Name, StoreAt, print_answer, print_json
 from multiplay.cli.study.csv_files import baseline_named, promise_named
+from multiplay.cli.study.open_study import opened
 from multiplay.constraints import Baseline, Constraint, SwitchingCost
 from multiplay.errors import InvalidInput
 from multiplay.reports.study_text import constraint_report_text
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies.results import to_plain
 
 
-@study.command("add-constraint")
 def add_constraint(
     name: Name,
     promise: Annotated[
@@ -106,7 +97,6 @@ def add_constraint(
     print_answer(as_json, to_plain(row), constraint_report_text(row, words))
 
 
-@study.command("end-constraint")
 def end_constraint(
     name: Name,
     constraint: Annotated[
@@ -131,7 +121,6 @@ def end_constraint(
     print_answer(as_json, {"ended": constraint}, f"{constraint}: ended")
 
 
-@study.command()
 def constraints(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Show every constraint: its settings, and what the plans have spent or used of it so far.
 

@@ -8,21 +8,14 @@ import typer
 
 from multiplay._support.serialization import type_name
 from multiplay.cli.study import csv_files, features, options
-from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    Name,
-    StoreAt,
-    next_step,
-    print_json,
-    study,
-)
+from multiplay.cli.study.app import AsJson, Name, StoreAt, print_json
+from multiplay.cli.study.open_study import next_step
 from multiplay.cli.study.settings import SettingsFile, read_settings
 from multiplay.errors import InvalidInput
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies import Study
 
 
-@study.command()
 def create(
     name: Name,
     supply: options.Supply = None,

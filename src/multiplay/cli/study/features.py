@@ -9,21 +9,15 @@ import typer
 from multiplay._support.builder import Builder, unknown
 from multiplay._support.formatting import Table, between, number, plural
 from multiplay.cli.screen import print_table
-from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    Name,
-    StoreAt,
-    opened,
-    print_json,
-    study,
-)
+from multiplay.cli.study.app import AsJson, Name, StoreAt, print_json
 from multiplay.cli.study.csv_files import read_csv
+from multiplay.cli.study.open_study import opened
 from multiplay.errors import InvalidInput
 from multiplay.experiments.experiment import made, read_toml
 from multiplay.features import Features, Flag, Number
 from multiplay.features.columns import Column
 from multiplay.features.schema import first_double
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.wire import FEATURES
 
@@ -136,7 +130,6 @@ def _read_day(path: str) -> dict[str, Any]:
     return {name: values for name, values in found.items() if values}
 
 
-@study.command()
 def effects(
     name: Name,
     level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,

@@ -11,19 +11,10 @@ from typing import Annotated
 import typer
 
 from multiplay.cli.app import errors
-from multiplay.cli.study.app import (
-    DEFAULT_STORE,
-    AsJson,
-    Name,
-    StoreAt,
-    next_step,
-    opened,
-    print_answer,
-    print_json,
-    study,
-)
+from multiplay.cli.study.app import AsJson, Name, StoreAt, print_answer, print_json
+from multiplay.cli.study.open_study import next_step, opened
 from multiplay.errors import InvalidInput
-from multiplay.storage import Damaged, Store, store_at
+from multiplay.storage import DEFAULT_STORE, Damaged, Store, store_at
 from multiplay.studies import Study
 from multiplay.studies.export import EXCEL, LINES
 from multiplay.studies.results import to_plain
@@ -32,7 +23,6 @@ LEARNER = ".npz"
 PAUSE = 0.1  # seconds between two updates of a progress bar
 
 
-@study.command()
 def export(
     name: Name,
     file: Annotated[Path, typer.Argument(help="The file: .csv, .xlsx, .parquet or .jsonl.")],
@@ -80,7 +70,6 @@ def export(
     print_answer(as_json, {"file": str(file), "rows": rows}, f"{file}: {rows} {what}")
 
 
-@study.command("import")
 def import_file(
     name: Name,
     file: Annotated[
@@ -123,7 +112,6 @@ def import_file(
             typer.echo(next_step(f"ask {shlex.quote(name)}", made, store))
 
 
-@study.command()
 def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Replay the whole journal, and compare every plan and the state bit for bit.
 
@@ -151,7 +139,6 @@ def verify(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
         raise typer.Exit(1)
 
 
-@study.command()
 def accept(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Accept a restored backup, or a journal whose last entries are lost, and continue from it.
 
@@ -171,7 +158,6 @@ def accept(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) 
     print_answer(as_json, {"study": name, "last": head.number}, text)
 
 
-@study.command()
 def backup(
     name: Name,
     file: Annotated[Path, typer.Argument(help="A new file, such as lanes.db.")],
@@ -196,7 +182,6 @@ def backup(
     print_answer(as_json, {"file": str(file), "entries": entries}, f"{file}: {entries} entries")
 
 
-@study.command()
 def copy(
     name: Name,
     to: Annotated[
@@ -229,7 +214,6 @@ def copy(
     print_answer(as_json, answer, f"{made} in {other.url}: {entries} entries")
 
 
-@study.command()
 def rename(
     name: Name,
     new: Annotated[str, typer.Argument(help="The new name.")],
@@ -250,7 +234,6 @@ def rename(
     print_answer(as_json, {"study": new}, f"{name} is now {new}")
 
 
-@study.command()
 def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without confirmation.")] = False,

@@ -7,17 +7,18 @@ import typer
 from multiplay.actions import InProportion, Rule
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
-from multiplay.cli.study.app import DEFAULT_STORE, AsJson, Name, StoreAt, opened, print_json, study
+from multiplay.cli.study.app import AsJson, Name, StoreAt, print_json
 from multiplay.cli.study.csv_files import read_table, rule_named
+from multiplay.cli.study.open_study import opened
 from multiplay.errors import InvalidInput
 from multiplay.learner.comparison import compared
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies.results import to_plain
 
 Day = Annotated[str | None, typer.Option(metavar="DATE", help="The first day, such as 2026-03-01.")]
 LastDay = Annotated[str | None, typer.Option(metavar="DATE", help="The last day that is compared.")]
 
 
-@study.command()
 def savings(
     name: Name,
     in_proportion: Annotated[

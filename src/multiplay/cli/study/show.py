@@ -17,7 +17,6 @@ from multiplay.cli.app import check_suffix
 from multiplay.cli.screen import print_table
 from multiplay.cli.study import options
 from multiplay.cli.study.app import (
-    DEFAULT_STORE,
     REQUEST,
     AsJson,
     Name,
@@ -25,19 +24,18 @@ from multiplay.cli.study.app import (
     StoreAt,
     grouped,
     json_text,
-    opened,
     print_answer,
     print_json,
-    study,
 )
 from multiplay.cli.study.csv_files import read_csv
 from multiplay.cli.study.drawing import draw_study
+from multiplay.cli.study.open_study import opened
 from multiplay.learner.facts import PendingRow, arms_table, pending_table
 from multiplay.learner.plays import EXTERNAL, TOLD
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
-from multiplay.storage import store_at
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.commands.settings import SetWords
 from multiplay.studies.comparison import saved_text
@@ -49,7 +47,6 @@ FEW = 20  # plays in the table
 NOT_SHOWN = ("status", "asked", "told", "seen", "clipped")  # of plans
 
 
-@study.command()
 def show(
     name: Name,
     store: StoreAt = DEFAULT_STORE,
@@ -94,7 +91,6 @@ def show(
         draw_study(Console(), seen, said)
 
 
-@study.command("set")
 @grouped
 def set_(
     name: Name,
@@ -150,28 +146,6 @@ def set_(
     print_answer(request.as_json, to_plain(found), text)
 
 
-@study.command("list")
-def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Print the names of all studies of a store.
-
-    Examples:
-
-        multiplay study list
-
-        multiplay study list --store postgresql://planner@server/plans
-
-    JSON: store, studies (their names).
-    """
-    names, place = Study.names(store=store), store_at(store).url
-    if as_json:
-        print_json({"store": place, "studies": names})
-    elif names:
-        typer.echo("\n".join(names))
-    else:
-        typer.echo(f"no studies in {place}", err=True)
-
-
-@study.command()
 def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Show the pending plans: those whose losses were not told yet, oldest first.
 
@@ -194,7 +168,6 @@ def pending(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False)
     return print_table(table._replace(title=f"Pending plans of {name}"))
 
 
-@study.command()
 def arms(
     name: Name,
     level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
@@ -219,7 +192,6 @@ def arms(
     return print_table(as_text._replace(title=f"{as_text.title} of {name}"))
 
 
-@study.command()
 def drift(
     name: Name,
     level: Annotated[
@@ -249,7 +221,6 @@ def drift(
     return print_table(table._replace(title=f"Changes of {name}"))
 
 
-@study.command()
 def plays(
     name: Name,
     last: Annotated[

@@ -11,17 +11,9 @@ import typer
 
 from multiplay._support.dates import moment_of
 from multiplay._support.words import Words
-from multiplay.cli.study.app import (
-    REQUEST,
-    Name,
-    Request,
-    grouped,
-    opened,
-    print_answer,
-    print_json,
-    study,
-)
+from multiplay.cli.study.app import REQUEST, Name, Request, grouped, print_answer, print_json
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_table, write_skipped
+from multiplay.cli.study.open_study import opened
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, first_rows, read_bills
@@ -57,7 +49,6 @@ LossColumn = Annotated[
 ]
 
 
-@study.command()
 @grouped
 def tell(
     name: Name,
@@ -110,7 +101,6 @@ def tell(
         )
 
 
-@study.command()
 @grouped
 def close(
     name: Name,
@@ -130,7 +120,6 @@ def close(
     )
 
 
-@study.command()
 @grouped
 def cancel(
     name: Name,
@@ -156,7 +145,6 @@ def cancel(
     print_answer(request.as_json, answer, f"plan {play}: cancelled, nothing is learned from it")
 
 
-@study.command()
 @grouped
 def note(
     name: Name,
@@ -176,7 +164,6 @@ def note(
     print_answer(request.as_json, {"text": text}, "the remark is kept in the journal")
 
 
-@study.command()
 @grouped
 def expire(
     name: Name,
@@ -205,7 +192,6 @@ def expire(
     print_answer(request.as_json, {"plays": ended}, text)
 
 
-@study.command()
 @grouped
 def correct(
     name: Name,
@@ -242,7 +228,6 @@ def correct(
         )
 
 
-@study.command()
 @grouped
 def retract(
     name: Name,
@@ -269,7 +254,6 @@ def retract(
     print_answer(request.as_json, answer, text)
 
 
-@study.command("learn-table")
 @grouped
 def learn_table(
     name: Name,
@@ -369,7 +353,6 @@ ArmOption = Annotated[
 ]
 
 
-@study.command()
 @grouped
 def forget(
     name: Name,
@@ -399,7 +382,6 @@ def forget(
     )
 
 
-@study.command()
 @grouped
 def unforget(
     name: Name,

@@ -643,6 +643,58 @@ def detector(trials: int | None, run: Runner) -> list[Section]:
     return [Section("False confirmations", shows, rows), Section("Delays", delay, found)]
 
 
+# -------------------------------------------------------------------- slow
+
+SLOW: dict[str, tuple[str, float, float, int]] = {  # law, share a day, share at once, its day
+    "coins, all +40 % on day 31": ("coin", 0.0, 0.4, 30),
+    "coins, nothing changes": ("coin", 0.0, 0.0, 0),
+    "8 % bills, all +40 % on day 31": ("bills", 0.0, 0.4, 30),
+    "8 % bills, +0.05 % a day": ("bills", 0.0005, 0.0, 0),
+    "8 % bills, +0.1 % a day": ("bills", 0.001, 0.0, 0),
+    "8 % bills, +0.3 % a day": ("bills", 0.003, 0.0, 0),
+    "8 % bills, nothing changes": ("bills", 0.0, 0.0, 0),
+}
+SLOW_DAYS = 120
+
+
+def of_slow(name: str, trials: int) -> tuple[float, float, float]:
+    """Return the shares of lives acted upon, and of plans covered, and their median error.
+
+    Plans are those of the last 30 days, the error is that of their expected cost.
+    """
+    law, daily, jump, at = SLOW[name]
+    acted, covered, error = [], [], []
+    for trial in range(trials):
+        rng = np.random.default_rng([SEED, 5, trial])
+        means, learner = rng.uniform(0.1, 0.6, PLANS.d), Learner(PLANS, seed=trial)
+        for day in range(SLOW_DAYS):
+            now = means * (1 + daily * day) * (1 + jump * (day >= at))
+            play, truth = learner.ask(), 0.0
+            if day >= SLOW_DAYS - 30:
+                truth, expected = float(play.action @ now), play.expected
+                covered.append(expected.low <= truth <= expected.high)
+                error.append(abs(expected.total / truth - 1))
+            units = {arm: rng.random(n) for arm, n in play.plan.items()}
+            mean_of = dict(zip(PLANS.names, now, strict=True))
+            learner.tell(play, {arm: LAWS[law](mean_of[arm], u) for arm, u in units.items()})
+        acted.append(bool(learner.drift()["acted"].any()))
+    return float(np.mean(acted)), float(np.mean(covered)), float(np.median(error))
+
+
+def slow(trials: int | None, run: Runner) -> list[Section]:
+    """Measure changes that are too small for the noise: acted upon, coverage and error."""
+    found = run({name: (of_slow, (name, trials or 40)) for name in SLOW})
+    rows = [
+        {"world": name, "acted upon": f"{acted:.0%}", "plans covered": f"{covered:.2f}"}
+        | {"error of the expected cost": f"{error:.1%}"}
+        for name, (acted, covered, error) in found.items()
+    ]
+    shows = (
+        f"The default of a learner, {SLOW_DAYS} days; plans of the last 30 days, 95 % intervals."
+    )
+    return [Section("Slow changes", shows, rows)]
+
+
 # -------------------------------------------------------------------- cost
 
 
@@ -706,6 +758,7 @@ TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "curiosity": curiosity,
     "demonstration": demonstration,
     "detector": detector,
+    "slow": slow,
     "cost": cost,
 }
 

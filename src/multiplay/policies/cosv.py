@@ -75,7 +75,8 @@ class COSV(IndexPolicy):
     ----------
     Zhou, Gaillard, Rahier, Zenati, Arbel: Towards Efficient and Optimal Covariance-Adaptive
     Algorithms for Combinatorial Semi-Bandits, NeurIPS 2024. (COS-V.)
-    Kim, Vojnovic, Oh: Oracle-Efficient Combinatorial Semi-Bandits, NeurIPS 2025. (Section 4.1.)
+    Kim, Vojnovic, Oh: Oracle-Efficient Combinatorial Semi-Bandits, NeurIPS 2025. (Section 4.1; what
+    was read of the article: see ``Rarely``.)
 
     Examples
     --------

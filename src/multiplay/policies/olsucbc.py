@@ -84,7 +84,8 @@ class OLSUCBC(ArmPolicy):
     ----------
     Zhou, Gaillard, Rahier, Zenati, Arbel: Towards Efficient and Optimal Covariance-Adaptive
     Algorithms for Combinatorial Semi-Bandits, NeurIPS 2024. (OLS-UCB-C.)
-    Kim, Vojnovic, Oh: Oracle-Efficient Combinatorial Semi-Bandits, NeurIPS 2025. (Section 4.1.)
+    Kim, Vojnovic, Oh: Oracle-Efficient Combinatorial Semi-Bandits, NeurIPS 2025. (Section 4.1; what
+    was read of the article: see ``Rarely``.)
 
     Examples
     --------

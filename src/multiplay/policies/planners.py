@@ -101,8 +101,9 @@ class Rarely:
     References
     ----------
     Kim, Vojnovic, Oh: Oracle-Efficient Combinatorial Semi-Bandits, NeurIPS 2025, arXiv 2510.21431.
-    (Read: the abstract, and summaries of the adaptive and scheduled epochs by others. Not read: the
-    proofs, and the code. The bounds are not claimed here: the known plans are our own.)
+    (Read: the abstract, section 4.1 and a part of the appendix, and of the adaptive and scheduled
+    epochs summaries by others. Not read: the proofs, and the code. The bounds are not claimed here:
+    the known plans are our own.)
     """
 
     entries = PLANS, PLAYED, ROUNDS

@@ -187,6 +187,39 @@ def between(table: FloatArray, share: float) -> float:
     return float(table[k] + (share * LEVELS - k) * (table[k + 1] - table[k]))
 
 
+@subroutine
+def current(
+    moments: FloatArray, hypotheses: FloatArray, marks: FloatArray, trial: int, rows: FloatArray
+) -> None:
+    """rows[i] = the moments of arm i in a trial since the beginning of its heaviest hypothesis."""
+    d = moments.shape[1]
+    rows[:d] = moments[trial]
+    if hypotheses.shape[2] == 0:
+        return
+    for i in range(d):
+        length = int(marks[trial, i, LENGTH])
+        if rows[i, N] > SEEN and length > 0:
+            own = hypotheses[trial, i]
+            become(rows[i], own[heaviest(own, length)])
+            if marks[trial, i, CHANGES] > 0.0:
+                rows[i, F] = min(rows[i, F], NORMAL * fourths(rows[i]))
+
+
+@kernel
+def absent(
+    moments: FloatArray,
+    hypotheses: FloatArray,
+    marks: FloatArray,
+    shift: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """rows = the ``others`` of ``draw``, from the state of arms that are absent from a round."""
+    for trial in range(len(moments)):
+        current(moments, hypotheses, marks, trial, rows[trial])
+        for i in range(len(shift)):
+            rows[trial, i, MEAN] += shift[i]
+
+
 @kernel
 def draw(
     generators: Generators,
@@ -197,6 +230,7 @@ def draw(
     t: IntArray,
     shift: FloatArray,
     upper: FloatArray,
+    others: FloatArray,
     curiosity: float,
     sign: float,
     theta: FloatArray,
@@ -209,24 +243,21 @@ def draw(
 
     deviations below the middle, or above it for rewards (sign -1). With hypotheses, the means of an
     arm are those since a change that one of them states, picked by its weight, and idle arms may
-    have moved.
+    have moved. ``others`` are moments of arms that are absent from the round, with their shift.
     """
     d, follows = moments.shape[1], hypotheses.shape[2] > 0
-    pooled, rows, G = np.empty((d, POOLED)), np.empty((d, COLUMNS)), np.empty(OCTAVES)
-    table = np.empty(LEVELS + 1)
+    known = d + others.shape[1]
+    pooled, rows, shifts = np.empty((known, POOLED)), np.empty((known, COLUMNS)), np.zeros(known)
+    shifts[:d] = shift
+    table, G = np.empty(LEVELS + 1), np.empty(OCTAVES)
     for trial in range(len(moments)):
         g = generators[trial]
-        rows[:] = moments[trial]
+        current(moments, hypotheses, marks, trial, rows)
+        if known > d:
+            rows[d:] = others[trial]
         if follows:
             change.growth(snaps[trial], curiosity**2 / LONG, G)
-            for i in range(d):
-                length = int(marks[trial, i, LENGTH])
-                if rows[i, N] > SEEN and length > 0:
-                    own = hypotheses[trial, i]
-                    become(rows[i], own[heaviest(own, length)])
-                    if marks[trial, i, CHANGES] > 0.0:
-                        rows[i, F] = min(rows[i, F], NORMAL * fourths(rows[i]))
-        m, c0 = pool(rows, shift, pooled)
+        m, c0 = pool(rows, shifts, pooled)
         z = math.sqrt(math.log(t[trial] + SOONER) / 2.0)
         xi = normal_pair(g)[0]
         low, high, unseen = max(z / 2.0, xi), max(z, xi), 0

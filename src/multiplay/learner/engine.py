@@ -688,7 +688,7 @@ class Engine:
             memos.append(lambda plan: last.memo(plan, self.asked + 1))
 
         def theta() -> FloatArray:
-            arrays = state.arms.cut(state.arms.places(actions.names))
+            arrays = state.arms.to_choose(state.arms.places(actions.names))
             index = state.policy.index(actions, arrays, rng)
             assert index is not None  # see has_index
             if promised is None and switching is None:

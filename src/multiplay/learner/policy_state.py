@@ -85,7 +85,7 @@ class PolicyState:
         self.restored = restored
         self.features = None if table is None else FeatureState(table, model_of(policy), actions.d)
         self.usual = self.last = self.prepared(actions, NO_LIMITS)
-        self.arms = ArmState(policy, self.usual.actions)
+        self.arms = ArmState(policy, self.usual.actions, ranges.offset_of)
         if self.features is not None and ranges.alike:
             self.features.share(policy, self.arms)
         self.statistics = ArmStatistics(actions.d)
@@ -143,7 +143,7 @@ class PolicyState:
         """Return the places of the arms of a round, after adding new arms."""
         names = round_set.actions.names
         if round_set.base is not self.usual and self.arms.new_names(names):
-            self.arms.add(round_set.actions, self.told, round_set.bounds.low / self.ranges.scale)
+            self.arms.add(round_set.actions, self.told)
             self.statistics.grow(len(self.arms.names))
             self.moments.grow(len(self.arms.names))
             if self.features is not None:
@@ -172,7 +172,7 @@ class PolicyState:
         At the deadline the play is chosen with the best result so far, and truncated. The state
         does not change: see ``keep_warm``.
         """
-        state = self.arms.cut(self.begin_round(round_set))
+        state = self.arms.to_choose(self.begin_round(round_set))
         with deadline.before(until) as limit:
             play = self.policy.choose(round_set.actions, state, self.rng)
         round_set.keep_caches()
@@ -195,9 +195,7 @@ class PolicyState:
         places = self.arms.places(round_set.actions.names)
         visible = shown(self.policy, self._visible(report, feedback, round_set.actions.names))
         self._separate(places, report, visible)
-        if places is not None:
-            low = self.ranges.of(self.arms.names).low
-            self.arms.skip_round(places, low / self.ranges.scale)
+        self.arms.skip_round(places)
         state = self.arms.cut(places)
         self.policy.update(round_set.actions, state, play.play, visible, self.rng)
         self.arms.put_back(places, state)

@@ -173,7 +173,7 @@ class PromisedPlay(NamedTuple):
         With it, whether it is truncated.
         """
         paid = paid_for(self.period.sets[0].amounts, self.prices) / state.ranges.scale
-        arrays = state.arms.cut(state.begin_round(round_set))
+        arrays = state.arms.to_choose(state.begin_round(round_set))
         with deadline.before(until) as limit:
             play = state.policy.choose(_shifted(round_set.actions, paid), arrays, state.rng)
         made = Play(play.action, play.memo | self.memo(), play.cache)
@@ -381,7 +381,7 @@ class PromiseBook:
             if state.policy.reads_features:
                 return None
             today = self._once("prepared", actions, lambda: state.prepared(actions, NO_LIMITS))
-        arrays = state.arms.cut(state.arms.places(actions.names))
+        arrays = state.arms.to_choose(state.arms.places(actions.names))
         theta = state.policy.index(today.actions, arrays, Streams(_words(number).copy()))
         assert theta is not None
         return added(today.ranges.scale * _finite(theta)[0], today.bounds.low)

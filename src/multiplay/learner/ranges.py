@@ -99,6 +99,11 @@ class Ranges:
         pairs = np.array([self.by_name.get(name, others) for name in names]).reshape(-1, 2)
         return Bounds(*np.ascontiguousarray(pairs.T))
 
+    def offset_of(self, names: Iterable[str]) -> FloatArray:
+        """Return the known part of the loss of a unit of these arms, as policies see losses."""
+        offset: FloatArray = self.of(names).low / self.scale
+        return offset
+
     def shares(self, bounds: Bounds) -> tuple[FloatArray, float]:
         """Return the shift of each arm and the factor: a policy's loss as a share of the span."""
         if self.alike:

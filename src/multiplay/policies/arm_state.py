@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ class ArmState:
 
     Attributes
     ----------
+    offset_of : function
+        Returns what a unit of each named arm is known to lose beside what is learned.
     arrays : dict
         The state of the policy.
     names, index
@@ -30,8 +32,14 @@ class ArmState:
         The set that the warm start belongs to.
     """
 
-    def __init__(self, policy: Policy, actions: ActionSet, trials: int = 1) -> None:
-        self.policy, self.trials = policy, trials
+    def __init__(
+        self,
+        policy: Policy,
+        actions: ActionSet,
+        offset_of: Callable[[Sequence[str]], FloatArray],
+        trials: int = 1,
+    ) -> None:
+        self.policy, self.offset_of, self.trials = policy, offset_of, trials
         self.arrays = policy.start(actions, None, trials)
         self.warm_for = actions
         self.rename(actions.names)
@@ -51,18 +59,18 @@ class ArmState:
         """Return the names that are not in the state yet."""
         return [name for name in names if name not in self.index]
 
-    def add(self, actions: ActionSet, rounds: int, offset: FloatArray) -> None:
+    def add(self, actions: ActionSet, rounds: int) -> None:
         """Add the new arms of a set, with the state that ``start`` gives them.
 
         Then the past ``rounds`` are applied as rounds without these arms, so that the state is that
-        of a learner that had the arms from the beginning. ``offset`` is that of the set's arms.
+        of a learner that had the arms from the beginning.
         """
         new = self.new_names(actions.names)
         at = np.array([i for i, name in enumerate(actions.names) if name not in self.index])
         fresh = self.policy.start(actions, None, self.trials)
         by_arm = self._by_arm(self.warm_for)
         rows = fresh | {name: fresh[name].take(at, axis=1) for name in by_arm}
-        self.policy.absent(rows, rounds, offset[at])
+        self.policy.absent(rows, rounds, self.offset_of(new))
         for name in by_arm:
             known, more = self.arrays[name], rows[name]
             if known.ndim > 2:  # units of which nothing is known yet have zeros
@@ -85,6 +93,15 @@ class ArmState:
         by_arm = self._by_arm(self.warm_for)
         return self.arrays | {name: self.arrays[name].take(places, axis=1) for name in by_arm}
 
+    def to_choose(self, places: IntArray | None) -> Arrays:
+        """Return the state by which a plan of these arms is chosen: with what other arms teach."""
+        part = self.cut(places)
+        if places is None or not self.policy.pools:
+            return part
+        absent = np.delete(np.arange(len(self.names)), places)
+        offset = self.offset_of([self.names[place] for place in absent])
+        return part | self.policy.taught(self.cut(absent), offset)
+
     def put_back(self, places: IntArray | None, part: Arrays) -> None:
         """Store a cut state after a round."""
         if places is None:
@@ -94,14 +111,15 @@ class ArmState:
             self.arrays[name][:, places] = part[name]
         self.arrays |= {name: array for name, array in part.items() if name not in by_arm}
 
-    def skip_round(self, places: IntArray | None, offset: FloatArray) -> None:
-        """Apply a round to the arms that are absent from it; ``offset`` is that of all arms."""
+    def skip_round(self, places: IntArray | None) -> None:
+        """Apply a round to the arms that are absent from it."""
         if places is None:
             return
         absent = np.delete(np.arange(len(self.names)), places)
         if len(absent):
             part = {name: array.copy() for name, array in self.cut(absent).items()}
-            self.policy.absent(part, 1, offset[absent])
+            offset = self.offset_of([self.names[place] for place in absent])
+            self.policy.absent(part, 1, offset)
             for name in self._by_arm(self.warm_for):
                 self.arrays[name][:, absent] = part[name]
             shared = (name for name in self.policy.shared if name in part)

@@ -135,6 +135,9 @@ class Policy(ABC):
         Whether it can learn from external plans, by ``absorb``. A class attribute.
     restarts : bool
         Whether single arms can forget earlier reports, by ``restart``. A class attribute.
+    pools : bool
+        Whether arms that are absent from a round teach of those in it, by ``taught``. A class
+        attribute.
 
     Examples
     --------
@@ -169,6 +172,7 @@ class Policy(ABC):
     partial: bool = False
     absorbs: bool = False
     restarts: bool = False
+    pools: bool = False
 
     @abstractmethod
     def start(self, actions: ActionSet, horizon: int | None, trials: int) -> Arrays:
@@ -274,6 +278,13 @@ class Policy(ABC):
         of them is known to lose beside what is learned, as in ``ActionSet.offset``. ``update`` of
         the arms that could be played comes after it.
         """
+
+    def taught(self, state: Arrays, offset: FloatArray) -> Arrays:
+        """Return entries that ``choose`` and ``index`` find in their state, of absent arms.
+
+        ``state`` and ``offset`` are those of ``absent``.
+        """
+        return {}
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Learn from an external plan, and change the state."""

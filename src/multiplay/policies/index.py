@@ -101,6 +101,11 @@ class ArmPolicy(Policy):
         """Whether single arms can forget."""
         return self.posterior.restarts
 
+    @cached_property
+    def pools(self) -> bool:  # type: ignore[override]
+        """Whether arms that are absent from a round teach of those in it."""
+        return self.posterior.pools
+
     def requirements(self, actions: ActionSet) -> Iterator[Requirement]:
         """Yield the rounds of a window, and units with means of their own, which count as arms."""
         memory = self.posterior.memory
@@ -158,6 +163,10 @@ class ArmPolicy(Policy):
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Forget arms that could not be played at the same rate as all other arms."""
         self.posterior.memory.forget(self.posterior, state, rounds)
+
+    def taught(self, state: Arrays, offset: FloatArray) -> Arrays:
+        """Return what absent arms teach the posterior."""
+        return self.posterior.taught(state, offset)
 
     def restart(self, state: Arrays, restart: Restart) -> None:
         """Let only the reports of a restart count of its arms; planning begins again."""

@@ -44,6 +44,15 @@ class Wrapped(Policy):
         """Whether the policy learns from external plans."""
         return self.policy.absorbs
 
+    @property
+    def pools(self) -> bool:  # type: ignore[override]
+        """Whether arms that are absent from a round teach the policy."""
+        return self.policy.pools
+
+    def taught(self, state: Arrays, offset: FloatArray) -> Arrays:
+        """Return what absent arms teach the policy."""
+        return self.policy.taught(state, offset)
+
     def absent(self, state: Arrays, rounds: int, offset: FloatArray | float) -> None:
         """Let rounds pass for the policy."""
         self.policy.absent(state, rounds, offset)

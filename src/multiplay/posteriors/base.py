@@ -62,6 +62,7 @@ class Posterior(ABC):
     sees_first: ClassVar[bool] = False
     by_unit: ClassVar[bool] = False
     restarts: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
     shared: ClassVar[tuple[str, ...]] = (COMMON,)
 
     memory: Memory = field(default_factory=Keep)
@@ -92,6 +93,10 @@ class Posterior(ABC):
     def reset(self, state: Arrays, restart: Restart) -> None:
         """Compute the sums of some arms again, from the reports of a restart."""
         raise NotImplementedError(f"{type(self).__name__} does not forget reports of single arms")
+
+    def taught(self, state: Arrays, offset: FloatArray) -> Arrays:
+        """Return what the state of arms that are absent from a round teaches of those in it."""
+        return {}
 
     def unseen(self, actions: ActionSet, state: Arrays) -> BoolArray:
         """Return the arms that can be played and must be seen first, (trials, d)."""

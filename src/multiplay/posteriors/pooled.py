@@ -1,15 +1,21 @@
 """Pooled: moments of every arm, with a prior of the means and a noise that all arms share."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.kernels import pooled as kernels
+from multiplay.kernels.moments import COLUMNS
 from multiplay.posteriors.memories import MOMENTS
-from multiplay.posteriors.moments import LossMoments
+from multiplay.posteriors.moments import NOTHING, LossMoments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray
+
+NO_HYPOTHESES, NO_MARKS, *_ = NOTHING
+NO_OTHERS = np.zeros((1, 0, COLUMNS))
+OTHERS = "others"  # the state: moments of arms that are absent from a round, on one scale
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +33,7 @@ class Pooled(LossMoments):
 
     where m and :math:`c_0` follow from how far the averages of the arms are apart: see
     docs/pooling.md. An arm never seen has :math:`c_i = 0`: it is believed to be like the others.
+    All arms of a learner count, also those that are absent from a round.
 
     Parameters
     ----------
@@ -45,6 +52,15 @@ class Pooled(LossMoments):
     True
     """
 
+    pools: ClassVar[bool] = True
+
+    def taught(self, state: Arrays, offset: FloatArray) -> Arrays:
+        """Return the moments of absent arms, with their offset in their means."""
+        rows = np.empty_like(state[MOMENTS])
+        arrays = state.get("hypotheses", NO_HYPOTHESES), state.get("marks", NO_MARKS)
+        kernels.absent(state[MOMENTS], *arrays, offset, rows)
+        return {OTHERS: rows}
+
     def quantile(self, actions: ActionSet, state: Arrays, rng: Rng) -> FloatArray:
         """Return an optimistic quantile of the mean loss of each arm, see ``OptimisticQuantile``.
 
@@ -53,5 +69,6 @@ class Pooled(LossMoments):
         """
         theta = np.empty(state[MOMENTS].shape[:2])
         arguments = self.arguments(actions, state, rng)
-        kernels.draw(*arguments, float(self.curiosity), actions.sign, theta)
+        others = state.get(OTHERS, NO_OTHERS)
+        kernels.draw(*arguments, others, float(self.curiosity), actions.sign, theta)
         return theta

@@ -107,7 +107,12 @@ class _Histories:
         self.rng = Streams.spawn(SEED, 0, range(lives))
         self.losses = np.random.default_rng([SEED, 1])
         self._sets: dict[int, ActionSet] = {}
-        self.arms = ArmState(policy, self.prepared(history.days[0].actions), lives)
+        first = self.prepared(history.days[0].actions)
+        self.arms = ArmState(policy, first, self.offset_of, lives)
+
+    def offset_of(self, names: Sequence[str]) -> FloatArray:
+        """Return the lower ends of the ranges of some arms, as shares of the largest range."""
+        return self.low[self.history.places(tuple(names))] / self.scale
 
     def prepared(self, actions: ActionSet) -> ActionSet:
         """Return a set as the policy plays it: losses are shares of the largest range."""
@@ -125,17 +130,16 @@ class _Histories:
         for told, day in enumerate(self.history.days):
             actions, at = self.prepared(day.actions), self.history.places(day.actions.names)
             if arms.new_names(actions.names):
-                arms.add(actions, told, self.low[at] / self.scale)
+                arms.add(actions, told)
             if told == 0 and policy.absorbs:
                 self.absorb(bills)
             arms.begin_round(actions)
             places = arms.places(actions.names)
-            state = arms.cut(places)
-            play = policy.choose(actions, state, self.rng)
+            play = policy.choose(actions, arms.to_choose(places), self.rng)
             plans[:, told, at] = play.action
             feedback = self.drawn(play.action, means[:, told, at], at)
-            order = self.history.places(arms.names)
-            arms.skip_round(places, self.low[order] / self.scale)
+            arms.skip_round(places)
+            state = arms.cut(places)
             policy.update(actions, state, play, shown(policy, feedback), self.rng)
             arms.put_back(places, state)
         return plans

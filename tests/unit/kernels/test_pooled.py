@@ -34,6 +34,7 @@ NOTHING = (
     np.zeros((1, 1, MARKS)),
     np.zeros((1, 1, OCTAVES, 3)),
 )
+NO_OTHERS = np.zeros((1, 0, COLUMNS))
 LAWS = ("coins", "narrow", "constant", "skew", "zero", "totals")
 
 
@@ -82,7 +83,7 @@ def test_a_draw_is_an_optimistic_quantile(law: str, sign: float) -> None:
     shift, upper = rng.uniform(0, 0.1, d), np.full(d, 0.8)
     words, theta = stream_words(Streams.spawn(3, 0, [0]), 1), np.empty((1, d))
     again = words.copy()
-    pooled.draw(words, moments, *NOTHING, t, shift, upper, 0.0, sign, theta)
+    pooled.draw(words, moments, *NOTHING, t, shift, upper, NO_OTHERS, 0.0, sign, theta)
     xi, z = normal_pair(again[0])[0], np.sqrt(np.log(26) / 2)
     level = np.array([max(z * (1 + uniform(again[0])) / 2, xi) for _ in range(d)])
     assert (words == again).all()
@@ -104,7 +105,7 @@ def test_many_arms_never_seen_have_the_quantiles_of_the_prior(law: str, sign: fl
     beyond = set()
     for t in np.repeat([2, 20, 900], 12):
         again = words.copy()
-        pooled.draw(words, rows, *NOTHING, np.array([t]), shift, upper, 0.0, sign, theta)
+        pooled.draw(words, rows, *NOTHING, np.array([t]), shift, upper, NO_OTHERS, 0.0, sign, theta)
         xi, z = normal_pair(again[0])[0], np.sqrt(np.log(t + 10) / 2)
         level = np.array([max(z * (1 + uniform(again[0])) / 2, xi) for _ in range(d)])
         assert (words == again).all()
@@ -181,7 +182,7 @@ def test_with_changes_a_draw_has_one_hypothesis_of_each_arm(
     arrays = moments, hypotheses, state["marks"], snaps, state["t"]
     for _ in range(20):
         again = words.copy()
-        pooled.draw(words, *arrays, shift, upper, curiosity, sign, theta)
+        pooled.draw(words, *arrays, shift, upper, NO_OTHERS, curiosity, sign, theta)
         xi, z = normal_pair(again[0])[0], np.sqrt(np.log(t + 10) / 2)
         level, masses = np.empty(d), np.zeros(d)
         for i in range(d):

@@ -23,6 +23,7 @@ from multiplay import (
     simulate,
 )
 from multiplay.kernels.moments import N
+from multiplay.learner.round_set import NO_LIMITS
 from multiplay.types import Arrays
 
 PLANS = Transport([1, 4, 5], [4, 6])
@@ -86,6 +87,38 @@ def test_an_arm_that_was_not_seen_is_like_the_others() -> None:
         assert theta is not None
         draws[level] = theta[0, 5]
     assert draws[0.2] < draws[0.5] < draws[0.8]
+
+
+@pytest.mark.parametrize("memory", [None, Changes()])
+@pytest.mark.parametrize("ranges", [(0, 400), {"road 0": (50, 250), "*": (0, 400)}])
+def test_arms_that_are_closed_today_still_teach(memory: Changes | None, ranges: object) -> None:
+    """The prior and the noise are those of a slow twin with all arms, and new arms learn of it."""
+    names = [f"road {k}" for k in range(12)]
+    often, others = (Budget(6, [2] * 6, names=some) for some in (names[:6], names[4:10]))
+    both = [*names[8:10], *names[4:6], *names[10:]]  # seen today, seen before, and new
+    today = Budget(6, [2] * 6, names=both)
+    learner = Learner(often, PooledCTS(memory=memory), loss_range=ranges, seed=0)  # type: ignore[arg-type]
+    rng = np.random.default_rng(2)
+    for day in range(14):
+        play = learner.ask(others if day % 3 == 2 else often)
+        learner.tell(play, {arm: rng.uniform(195, 215, n) for arm, n in play.plan.items()})
+    state, policy = learner.engine.state, learner.policy
+    places = state.begin_round(state.prepared(today, NO_LIMITS))
+    actions, choosing = state.prepared(today, NO_LIMITS).actions, state.arms.to_choose(places)
+    thetas = np.array(
+        [policy.index(actions, choosing, Streams.spawn(k, 0, [0])) for k in range(60)]
+    )[:, 0]
+    rows, offset = state.arms.arrays["moments"][0], state.ranges.offset_of(state.arms.names)
+    twin, units, z = pooled_twin.pooled(rows, offset), rows[places, N], np.sqrt(np.log(25) / 2)
+    of_today = twin._replace(coins=twin.coins[places], k=twin.k[places], e=twin.e[places])
+    low, high = (
+        pooled_twin.optimistic(of_today, units, np.full(6, x), np.zeros(6), np.ones(6), 1.0)
+        for x in (z, z / 2)
+    )
+    inside = (thetas >= low - 1e-4) & (thetas <= high + 1e-4)
+    assert inside[(thetas >= low - 1e-4).all(axis=1)].all()
+    assert inside.mean() > 0.7
+    assert (thetas[:, 4:] > 0.3).mean() > 0.7  # new: like the ten that were seen, near 0.5
 
 
 def test_rules_and_posteriors_that_do_not_fit_are_refused() -> None:

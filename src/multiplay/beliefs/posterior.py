@@ -88,6 +88,21 @@ class Posterior:
         middle = self._arms[:, kernels.M]
         return self._in_range(middle - width), self._in_range(middle + width)
 
+    def probability_below(self, place: int, loss: float) -> float:
+        """Return the probability that the mean loss of an arm is below a loss.
+
+        Examples
+        --------
+        >>> Posterior(np.zeros((2, 9)), np.zeros(2)).probability_below(1, 0.5)
+        0.5
+        """
+        from scipy.special import stdtr
+
+        variance = self._arms[place, kernels.VARIANCE]
+        scale = 1.0 if self._width is None else self._width[place]
+        deviations = (loss - self.mean[place]) / (scale * math.sqrt(variance))
+        return float(stdtr(self._arms[place, kernels.NU], deviations))
+
     def half_width(self, places: IntArray, units: FloatArray, level: float) -> float:
         """Return half of the width of the interval of the mean cost of a plan.
 

@@ -197,6 +197,11 @@ class Beliefs:
         below, above = map(state.ranges.from_shares, self.posterior.interval(level))
         return np.clip(below, *bounds), np.clip(above, *bounds)
 
+    def probability_below(self, place: int, loss: float) -> float:
+        """Return how likely the mean loss of an arm is below one in the user's unit."""
+        ranges = self.state.ranges
+        return self.posterior.probability_below(place, (loss - ranges.origin) / ranges.span)
+
     def averages(self) -> FloatArray:
         """Return the average loss of a unit of every arm ever seen, in the user's unit.
 

@@ -11,7 +11,7 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -135,14 +135,14 @@ class WhyRow(NamedTuple):
 
 
 class Untried(NamedTuple):
-    """What other arms teach about arms of a plan that were never tried.
+    """What other arms teach about arms of a plan of which no report counts.
 
     Attributes
     ----------
     arms : tuple of str
-        Arms that the plan has to learn, and that were never seen.
+        Arms that the plan has to learn, and that were never seen, or whose reports were forgotten.
     low, high : float
-        What arms cost here, or bring: the 95 % interval of one that was never seen.
+        What arms cost here, or bring: the 95 % interval of these.
     worth : float
         If a unit costs less than this, or brings more, the plan is better than the best one. The
         extra cost is shared by all units to learn.
@@ -151,7 +151,7 @@ class Untried(NamedTuple):
     """
 
     arms: tuple[str, ...]
-    low: Annotated[float, "What arms cost here: the interval of one that was never seen."]
+    low: Annotated[float, "What arms cost here: the interval of these arms."]
     high: float
     worth: Annotated[float, "The cost of a unit below which the plan is better than the best one."]
     share: Annotated[float, "The probability that an arm like the others costs less."]
@@ -176,8 +176,8 @@ class Why(HasPanel):
     - "instead" where it has fewer units, or more of an arm that is well known. If no arm is there
       to learn, the play avoids arms of the best plan that may be worse than believed.
 
-    An arm that was never seen is believed to be like the others, where all have the same range and
-    no features: ``untried`` says what these teach.
+    An arm that was never seen, or whose reports no longer count, is believed to be like the others,
+    where all have the same range and no features: ``untried`` says what these teach.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class Why(HasPanel):
         When a play that is not pending was asked for, in seconds since 1970: the beliefs are those
         of this time. None for a pending play.
     untried : Untried or None
-        What other arms teach about arms to learn that were never seen.
+        What other arms teach about arms to learn of which no report counts.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class Why(HasPanel):
         float | None, "When a play that is not pending was asked for: these were the beliefs then."
     ] = None
     untried: Annotated[
-        Untried | None, "What other arms teach about arms to learn that were never seen."
+        Untried | None, "What other arms teach about arms to learn of which no report counts."
     ] = None
 
     @property
@@ -295,30 +295,46 @@ class Why(HasPanel):
         else:
             fewer = f"{row.best_units - row.units} fewer than in the best plan"
             units = f"{words.units(row.units)} {place} {legible(row.arm)}, {fewer}"
-        told = "bill" if words.currency and self.sense == "min" else "report"
-        known = [f"{counted(row.seen, told)} so far"]
+        known = [f"{self._reports(row.seen)} so far"]
         if np.isfinite([row.low, row.high]).all():
             known.append(words.between(row.low, row.high))
         return f"{units}: {', '.join(known)}"
 
     def _lessons(self) -> Iterator[str]:
-        """Yield sentences about what other arms teach of those that were never tried."""
+        """Yield sentences about what other arms teach of those of which no report counts."""
         if self.untried is None:
             return
         arms, low, high, worth, share = self.untried
-        named, words, one = [legible(arm) for arm in arms[:MOST_NAMED]], self.words, len(arms) == 1
-        if len(arms) > MOST_NAMED:
-            named.append(words.arms(len(arms) - MOST_NAMED) + " more")
-        names = " and ".join([", ".join(named[:-1]), named[-1]] if named[1:] else named)
+        seen = dict.fromkeys(arms, 0) | {row.arm: row.seen for row in self.rows}
+        words, one = self.words, len(arms) == 1
+        forgotten = [arm for arm in arms if seen[arm]]
+        never = [arm for arm in arms if not seen[arm]]
         does, bound = verb_of(self.sense), "less" if self.sense == "min" else "more"
         it = f"it is worth a try if it {does}s" if one else f"they are worth a try if they {does}"
         others = plural(words.arm)
         which = f"1 of {round(1 / share)} {others} does" if share >= RAREST else "hardly any does"
-        yield f"{names} {'was' if one else 'were'} never tried."
+        if never:
+            yield f"{self._named(never)} {'was' if len(never) == 1 else 'were'} never tried."
+        if forgotten:
+            count = sum(seen[arm] for arm in forgotten)
+            counts = "counts" if count == 1 else "count"
+            yield f"The {self._reports(count)} of {self._named(forgotten)} no longer {counts}."
         yield (
             f"{others[0].upper()}{others[1:]} {does} {words.between(low, high)} here; "
             f"{it} {bound} than {words.money(worth)}, which {which}."
         )
+
+    def _named(self, arms: Sequence[str]) -> str:
+        """Return the names of some arms, the first of many."""
+        named = [legible(arm) for arm in arms[:MOST_NAMED]]
+        if len(arms) > MOST_NAMED:
+            named.append(self.words.arms(len(arms) - MOST_NAMED) + " more")
+        return " and ".join([", ".join(named[:-1]), named[-1]] if named[1:] else named)
+
+    def _reports(self, count: int) -> str:
+        """Return a number of reports, in words."""
+        money = self.words.currency and self.sense == "min"
+        return counted(count, "bill" if money else "report")
 
     def _allowance(self) -> Iterator[str]:
         """Yield a sentence about the plan that the allowance did not permit."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from multiplay.kernels.moments import SEEN
 from multiplay.learner.allowance import WANTED, breaks_promise
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import (
@@ -26,7 +27,6 @@ from multiplay.policies.index import ArmPolicy
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 LEVEL = 0.95  # of intervals
-HALVINGS = 30  # of the range of levels
 UNCERTAIN = 0.1  # of the largest doubt: an arm with less is well known
 
 
@@ -61,29 +61,25 @@ def explain(engine: Engine, id: int) -> Why:
 def _untried(
     engine: Engine, round_set: RoundSet, rows: Sequence[WhyRow], extra: float
 ) -> Untried | None:
-    """Return what other arms teach about arms to learn that were never seen; None if nothing.
+    """Return what other arms teach about arms to learn of which no report counts, or None.
 
-    Then all of these are believed to cost the same.
+    All of these are believed to cost the same.
     """
     state, actions = engine.state, round_set.actions
     learned = [row for row in rows if row.reason == TO_LEARN]
-    new = [row for row in learned if not row.seen]
+    counts, index = state.moments.seen > SEEN, state.arms.index
+    new = [row for row in learned if row.arm in index and not counts[index[row.arm]]]
     alike = state.features is None and state.ranges.alike and actions.affine
     if isinstance(state.policy, ArmPolicy) and state.policy.posterior.by_unit:
         alike = False  # each unit has a mean of its own
-    if not (new and alike and state.statistics.columns["units"].any()):
+    if not (new and alike and counts.any()):
         return None
     row, place = new[0], actions.names.index(new[0].arm)
     worth = row.mean - actions.sign * extra / sum(one.units - one.best_units for one in learned)
     if not round_set.bounds.low[place] < worth < round_set.bounds.high[place]:
         return None
-    level, units = [0.0, 1.0], np.ones(actions.d, dtype=np.int64)
-    for _ in range(HALVINGS):  # the level of the interval whose better end is there
-        middle = sum(level) / 2
-        _, low, high = engine.beliefs.of_round(round_set, middle, units)
-        end = low[place] if actions.sign > 0 else high[place]
-        level[int(actions.sign * (end - worth) < 0)] = middle
-    share = (1.0 - level[0]) / 2
+    below = engine.beliefs.probability_below(index[row.arm], worth)
+    share = below if actions.sign > 0 else 1.0 - below
     return Untried(tuple(one.arm for one in new), row.low, row.high, worth, share)
 
 

@@ -218,6 +218,34 @@ def test_other_arms_teach_what_an_arm_never_tried_may_cost(sense: Any) -> None:
     assert found >= {1, 2}
 
 
+@pytest.mark.parametrize("forgets", ["forget", "window"])
+def test_an_arm_whose_reports_no_longer_count_was_tried(forgets: str) -> None:
+    """It is believed to be like the others, and the sentence says why."""
+    plans = Budget(4, [2] * 6, names=[*"abcdef"])
+    policy = GenCTS(window=20) if forgets == "window" else GenCTS()
+    learner = Learner(plans, policy, seed=3, loss_range=(0, 250), words=Words("EUR", "truck"))
+    for day in range(25):
+        units = [1, 1, 1, 1, 0, 0] if day < 3 else [2, 1, 1, 0, 0, 0]
+        prices = [90.0, 100.0, 110.0, 160.0]
+        bills = {arm: [price] * n for arm, price, n in zip("abcd", prices, units[:4], strict=True)}
+        play = learner.ask(fixed=dict(zip("abcdef", units, strict=True)))
+        learner.tell(play, bills)
+    if forgets == "forget":
+        learner.forget("d", before=26)
+    found = set[str]()
+    for _ in range(60):
+        play = learner.ask()
+        why = play.why()
+        learner.cancel(play)
+        if why.untried is not None:
+            found.add(str(why))
+            assert {row.seen for row in why.rows if row.arm in why.untried.arms} <= {0, 3}
+            assert ("d was never tried" in str(why)) is False
+            assert ("d no longer count." in str(why)) == ("d" in why.untried.arms)
+    assert any("The 3 bills of d no longer count. Items cost" in text for text in found)
+    assert any("e was never tried. The 3 bills of d no longer count." in text for text in found)
+
+
 def test_nothing_is_taught_where_arms_are_not_alike() -> None:
     """Neither before the first report, nor with ranges by arm, nor with features."""
     given: tuple[dict[str, Any], ...] = (

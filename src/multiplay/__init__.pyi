@@ -49,6 +49,7 @@ from multiplay.results import (
 from multiplay.savings import Savings as Savings
 from multiplay.simulation.simulate import simulate as simulate
 from multiplay.studies import (
+    Import as Import,
     Learner as Learner,
     Study as Study,
     Verified as Verified,

@@ -80,6 +80,7 @@ RESULTS = {
     "promise of many": Result(mp.PromiseReport, "PromiseReport", "constraints", (0,)),
     "baseline": Result(mp.BaselineReport, "BaselineReport", "constraints", (0,)),
     "switching cost": Result(mp.SwitchingReport, "SwitchingReport", "add-constraint"),
+    "import": Result(mp.Import, "Import", "imports", (0,)),
     "table": Result(mp.TableCheck, "TableCheck", "learn-table", ("check",)),
     "problem": Result(mp.TableProblem, "TableProblem", "learn-table", ("check", "problems", 0)),
     "verified": Result(mp.Verified, "Verified", "verify"),
@@ -96,7 +97,7 @@ RENAMED = {"by_week": "weeks", "evidence": "rests_on"}
 NO_FIELDS = {"sentence", "remarks"}  # properties: parts of the text
 
 ONLY_IN_PYTHON = {
-    "table": {"format"},  # how a file was read: the service does not read files
+    "table": {"format", "new"},  # how a file was read: the service does not read files
     "problem": {"text"},  # a sentence of the other fields
 }
 

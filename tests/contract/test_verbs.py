@@ -890,6 +890,7 @@ QUERIES: dict[str, Call] = {
     "check_table": call("check_table", TABLE),
     "check_table with problems": call("check_table", BAD_TABLE),
     "constraints": call("constraints"),
+    "imports": call("imports"),
 }
 
 

@@ -447,6 +447,8 @@ def _commands_of_plays(call: Shell) -> None:
     call("learn-table", "lanes", good, "--key", "history", *at)
     call("learn-table", "lanes", bad, *at)
     call("learn-table", "lanes", bad, "--skip-bad", *at)
+    call("learn-table", "lanes", good, "--again", "refuse", *at)
+    call("imports", "lanes")
     call("best", "lanes")
     call("best", "lanes", "--exclude", "Lyon->south")
     call("expect", "lanes", "Lyon->north=2", "Lille->north=2", "Lille->south=1")

@@ -35,11 +35,14 @@ class TableFile(NamedTuple):
         The format of a CSV file.
     first : int
         The number of the row with index 0: 2 in a file, whose row 1 has the names of the columns.
+    source : str
+        The name of the file.
     """
 
     frame: pd.DataFrame
     format: CsvFormat | None
     first: int = 2
+    source: str = ""
 
 
 def table_file(table: Any, texts: str | Iterable[str]) -> TableFile:
@@ -86,9 +89,11 @@ def read_file(
     except OSError as error:
         raise InvalidInput(argument, EXPECTED, f"{path} ({error.strerror})", hint) from None
     if is_excel(path):
-        return read_text(sheet_text(content, argument), texts, None, argument)
-    text, encoding = decoded(content, argument)
-    return read_text(text, texts, format_of(text, encoding, sep, decimal), argument)
+        text, format = sheet_text(content, argument), None
+    else:
+        text, encoding = decoded(content, argument)
+        format = format_of(text, encoding, sep, decimal)
+    return read_text(text, texts, format, argument)._replace(source=Path(path).name)
 
 
 def is_excel(path: str | Path) -> bool:

@@ -101,7 +101,7 @@ def _of_mapping(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
 def _of_table(given: Any) -> dict[str, dict[str, int]]:
     """Return the plans of a table with the columns key, arm and units."""
     try:
-        rows, _, first = table_file(given, COLUMNS[:2])
+        rows, _, first, _ = table_file(given, COLUMNS[:2])
         keys, arms, units = (column(rows, name, EXAMPLE).tolist() for name in COLUMNS)
     except InvalidInput as error:
         argument = error.argument.replace("table", "versus", 1)

@@ -507,13 +507,19 @@ class Engine:
         return receipt_of(None, report)
 
     def read_table(
-        self, table: Any, arm: Any, round: str, loss: str, day_first: bool | None = None
+        self,
+        table: Any,
+        arm: Any,
+        round: str,
+        loss: str,
+        day_first: bool | None = None,
+        id: str | None = None,
     ) -> ReadTable:
         """Return a table as logged data, compared with the arms; nothing changes."""
         state = self.state
         fixed = "" if state.policy.changing else type(state.policy).__name__
         known = KnownArms(state.arms.index, state.ranges, fixed, self.declared)
-        return read_table(table, arm, round, loss, known, day_first)
+        return read_table(table, arm, round, loss, known, day_first, id)
 
     def learn_all(self, logged: LoggedData, scales: Scales | None = None) -> tuple[Receipt, Scales]:
         """Learn from logged data; arms that are not known are added.
@@ -537,7 +543,7 @@ class Engine:
         )
         self.clipped += clipped
         receipt = Receipt(None, seen, missing, clipped, added=tuple(new), skipped=logged.skipped)
-        return receipt, scales or {}
+        return receipt._replace(known=logged.known), scales or {}
 
     def keep_features(self, round_set: RoundSet) -> None:
         """Keep the features of an external plan: all that stays of it if it is retracted."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multiplay._support.checks import is_number, shortened, true_or_false
 from multiplay._support.csv_format import CsvFormat, decimal_of, number_in
@@ -32,6 +34,8 @@ if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
 
 NO_FEATURES: Arrays = {}
 NO_TIMES = np.zeros(0)
+Digests = NDArray[np.uint64]
+NO_DIGESTS: Digests = np.zeros(0, dtype=np.uint64)
 ARROW = "->"  # between the parts of a name, as in sets
 SHOWN = 10  # problems in an error
 EXAMPLE = Verb("learn_table", "table, arm='lane', round='day', loss='cost'")
@@ -54,8 +58,14 @@ class LoggedData(NamedTuple):
         The codes of the features of each unit, for features that are columns of the table.
     times : array
         The time of each round in seconds since 1970; empty if the rounds have no dates.
-    skipped : int
-        The number of rows of the table that were left out.
+    skipped, known : int
+        The numbers of rows of the table that were left out, and that were learned before.
+    labels : array
+        The digests of the labels of rounds without dates.
+    ids : array
+        The digests of the ids of units; 0 for a unit without an id, empty if no unit has one.
+    source, whole : str
+        The name of the table, and the digest of all its rows if some of them are known.
     """
 
     arms: list[str]
@@ -65,11 +75,34 @@ class LoggedData(NamedTuple):
     features: Arrays = NO_FEATURES
     times: FloatArray = NO_TIMES
     skipped: int = 0
+    known: int = 0
+    labels: Digests = NO_DIGESTS
+    ids: Digests = NO_DIGESTS
+    source: str = ""
+    whole: str = ""
 
     @property
     def rounds(self) -> int:
         """The number of rounds."""
         return int(self.round.max(initial=-1)) + 1
+
+    def rows(self, kept: BoolArray) -> LoggedData:
+        """Return some of the units, with the arms and rounds that they have."""
+        used, arms = _renumbered(self.arm[kept])
+        played, rounds = np.unique(self.round[kept], return_inverse=True)
+        of_rounds = {
+            name: getattr(self, name)[played] if len(getattr(self, name)) else getattr(self, name)
+            for name in ("times", "labels")
+        }
+        return self._replace(
+            arms=[self.arms[k] for k in used.tolist()],
+            arm=arms,
+            round=rounds.astype(np.int64),
+            loss=self.loss[kept],
+            features={name: codes[kept] for name, codes in self.features.items()},
+            ids=self.ids[kept] if len(self.ids) else self.ids,
+            **of_rounds,
+        )
 
     def totals(self) -> list[tuple[float, int, int, float]]:
         """Return the time, the units, the units with a loss and their total of each round."""
@@ -139,6 +172,10 @@ class TableCheck(NamedTuple):
         The format of a CSV file, as it was recognised.
     missing : int
         The number of rows without a loss.
+    known : int
+        The number of rows that were learned before.
+    changed : int
+        The number of those whose id is known with another round or loss.
 
     Examples
     --------
@@ -162,6 +199,13 @@ class TableCheck(NamedTuple):
     total: float
     format: Annotated[CsvFormat | None, Note.HIDDEN]
     missing: int = 0
+    known: Annotated[int, "The number of rows that were learned before."] = 0
+    changed: Annotated[int, "The number of those whose id has another round or loss now."] = 0
+
+    @property
+    def new(self) -> int:
+        """The number of rows without problems that are not known."""
+        return self.rows - len(self.problems) - self.known
 
     def __str__(self) -> str:
         return self.text(Words(arm="arm", round="round"))
@@ -174,6 +218,9 @@ class TableCheck(NamedTuple):
             text += f" on {days[0]}" if days[0] == days[1] else f" from {days[0]} to {days[1]}"
         text += f", {words.arms(len(self.arms))}, total {words.money(self.total)}"
         text += f", {counted(self.missing, 'row')} without a loss" if self.missing else ""
+        if self.known:
+            text += f"\n{self.known:,} known, {self.new:,} new"
+            text += f"; {self.changed:,} of the known have other costs now" if self.changed else ""
         if self.added:
             new = words._replace(arm=f"new {words.arm}").arms(len(self.added))
             text += f"\n{new}: {', '.join(self.added)}"
@@ -295,6 +342,7 @@ def read_table(
     loss: str,
     known: KnownArms,
     day_first: bool | None = None,
+    id: str | None = None,
 ) -> ReadTable:
     """Return a table as logged data, with the problems of its rows.
 
@@ -302,18 +350,18 @@ def read_table(
     have a column in the table are read.
     """
     parts = arm_columns(arm)
-    roles = (*parts, round, loss)
+    roles = (*parts, round, loss, *([] if id is None else [id]))
     if len(set(roles)) < len(roles):
         hint = f"Name the columns, as in {EXAMPLE}."
         got = ", ".join(map(repr, roles))
         raise InvalidInput("table", "different columns for arm, round and loss", got, hint)
     day_first = checked_day_first(day_first)
-    rows, format, first = table_file(table, parts)
+    rows, format, first, source = table_file(table, parts)
     for name in roles:
         column(rows, name, EXAMPLE, gaps=True)
     problems = _Problems(rows, first)
     arms, names = _arms(rows, parts, known, problems)
-    rounds, times = _rounds(rows, round, day_first, problems)
+    rounds, times, labels = _rounds(rows, round, day_first, problems)
     losses = _losses(rows, loss, format, problems)
     _check_ranges(arms, names, losses, loss, known.ranges, problems)
     features: Arrays = {}
@@ -321,20 +369,17 @@ def read_table(
         for name, kind in known.features.columns.items():
             if name in rows.columns and name not in roles:
                 features[name] = _codes(rows, kind, name, problems)
-    good = ~problems.bad
-    used, arms = _renumbered(arms[good])
-    played, rounds = np.unique(rounds[good], return_inverse=True)
-    times = times[played] if len(times) else NO_TIMES
-    found = {name: codes[good] for name, codes in features.items()}
+    ids = NO_DIGESTS if id is None else text_digests(rows[id])
     logged = LoggedData(
-        [names[k] for k in used.tolist()],
-        *(arms, rounds.astype(np.int64), losses[good], found, times, int(problems.bad.sum())),
-    )
+        *(names, arms, rounds, losses, features, times, int(problems.bad.sum()), 0),
+        *(labels, ids, source),
+    ).rows(~problems.bad)
+    times = logged.times
     dates = [datetime.fromtimestamp(float(at), UTC) for at in times[[0, -1]]] if len(times) else []
     new = () if known.fixed else (name for name in logged.arms if name not in known.names)
     check = TableCheck(
         len(rows),
-        len(played),
+        logged.rounds,
         tuple(logged.arms),
         tuple(new),
         problems.in_order(),
@@ -358,7 +403,7 @@ def read_bills(
     {'sea': [20.5, None], 'air': [80.0]}
     """
     parts = arm_columns(arm)
-    rows, format, first = table_file(table, parts)
+    rows, format, first, _ = table_file(table, parts)
     for name in (*parts, loss):
         column(rows, name, OF_ONE_ROUND, gaps=True)
     problems = _Problems(rows, first)
@@ -383,7 +428,7 @@ def first_rows(table: Any, arm: str | Sequence[str] = "arm") -> dict[str, int]:
     {'sea': 0, 'air': 1}
     """
     parts = arm_columns(arm)
-    rows, _, first = table_file(table, parts)
+    rows, _, first, _ = table_file(table, parts)
     arms, names = _arms(rows, parts, KnownArms(), _Problems(rows, first))
     _, places = np.unique(arms, return_index=True)
     return {name: int(rows.index[k]) + first for name, k in zip(names, places, strict=True)}
@@ -447,8 +492,8 @@ def _arm_text(value: Any) -> str:
 
 def _rounds(
     rows: pd.DataFrame, name: str, day_first: bool | None, problems: _Problems
-) -> tuple[IntArray, FloatArray]:
-    """Return the number of the round of each row, and the times of the rounds if they are dates."""
+) -> tuple[IntArray, FloatArray, Digests]:
+    """Return the number of the round of each row, and of the rounds the times or the digests."""
     import pandas as pd
 
     values, where = rows[name], f"table[{name!r}]"
@@ -458,19 +503,35 @@ def _rounds(
         times = times.tz_localize(UTC) if times.tz is None else times.tz_convert(UTC)
         seconds = times.as_unit("ns").asi8 / 1e9
     elif values.dtype.kind in "biuf":
-        return np.maximum(in_order(values)[0], 0), NO_TIMES
+        return _labelled(values)
     else:
         numbers, different = _different(values, name)
         found = date_seconds(where, [item(value) for value in different], day_first)
         known = np.array([np.nan if one is None else one for one in found], dtype=float)
         if not len(known) or 2 * int((~np.isnan(known)).sum()) < len(known):
-            return np.maximum(in_order(values)[0], 0), NO_TIMES
+            return _labelled(values)
         seconds = _of_each(numbers, known, np.nan)
     wrong = ~(np.abs(seconds) <= FAR)
     problems.add(wrong, name, "is not a date")
     seconds = np.where(wrong, 0.0, seconds)
     different_times, rounds = np.unique(seconds, return_inverse=True)
-    return rounds.astype(np.int64), different_times
+    return rounds.astype(np.int64), different_times, NO_DIGESTS
+
+
+def _labelled(values: pd.Series[Any]) -> tuple[IntArray, FloatArray, Digests]:
+    """Return the number of the label of each row, and the digests of the labels."""
+    numbers, labels = in_order(values)
+    return np.maximum(numbers, 0), NO_TIMES, text_digests(labels)
+
+
+def text_digests(values: Any) -> Digests:
+    """Return a digest of 8 bytes for each value, by its text; 0 for a missing value."""
+    import pandas as pd
+
+    numbers, different = pd.factorize(pd.Series(values, dtype=object))
+    texts = [_arm_text(item(value)) for value in different]
+    digests = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts]
+    return np.append(np.array(digests, dtype=np.uint64), np.uint64(0))[numbers]
 
 
 def _losses(

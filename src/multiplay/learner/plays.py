@@ -684,8 +684,8 @@ class Receipt(NamedTuple):
         Whether the play is closed: the policy has learned from it.
     added : tuple of str
         The arms that a table of logged data added.
-    skipped : int
-        The number of rows of the table that were left out.
+    skipped, known : int
+        The numbers of rows of the table that were left out, and that were learned before.
 
     Examples
     --------
@@ -709,6 +709,7 @@ class Receipt(NamedTuple):
     final: bool = True
     added: Annotated[tuple[str, ...], "The arms that a table added."] = ()
     skipped: Annotated[int, "The number of rows of a table that were left out."] = 0
+    known: Annotated[int, "The number of rows of a table that were learned before."] = 0
 
     def __str__(self) -> str:
         return self._text("play", "units")
@@ -726,10 +727,12 @@ class Receipt(NamedTuple):
     def _text(self, play: str, units: str) -> str:
         what = "an external plan" if self.id is None else f"{play} {self.id}"
         if self.repeated:
-            return f"{what}: the same was told before, nothing has changed"
+            known = f"all {self.known:,} rows are known" if self.known else ""
+            return f"{what}: {known or 'the same was told before'}, nothing has changed"
         text = f"{what}: {self.seen} of {self.seen + self.missing} {units} seen"
         text += f", {self.clipped} clipped" if self.clipped else ""
         text += f", {counted(self.skipped, 'row')} skipped" if self.skipped else ""
+        text += f", {counted(self.known, 'row')} known before" if self.known else ""
         text += f"; added {', '.join(self.added)}" if self.added else ""
         return text if self.final else text + ", open for more"
 

@@ -20,6 +20,7 @@ from multiplay.storage import Entry, Labels, Record
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec, play_history
 from multiplay.studies.entry_codec import LEARN, OF, PART, PARTS, REPORTS, RETRACT, TABLE
+from multiplay.studies.imports import table_named
 from multiplay.studies.replica import Replica, corrections
 
 
@@ -39,9 +40,10 @@ class Target(NamedTuple):
 
     @classmethod
     def of(cls, journal: JournalEntries, play: AnyPlay) -> Target:
-        """Return the play of an id or a key, or the external plan or table of a key."""
+        """Return the play of an id or a key, or the external plan or table of a key or name."""
         if isinstance(play, str) and is_key(play):
             external = play_history.keyed(journal, (LEARN, TABLE), play)
+            external = external or table_named(journal, play)
             if external is not None and not _is_carried_out(journal, play):
                 found = corrections(journal, journal.head().number + 1)
                 own = [entry for entry in found if entry.record.header[OF] == external.number]

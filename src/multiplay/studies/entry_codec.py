@@ -37,7 +37,7 @@ from multiplay.learner import features, snapshot
 from multiplay.learner.allowance import FOUND, is_restricted, settings_of, settings_record
 from multiplay.learner.constraints import ALLOWANCE, CHANGE, PROMISES, Before
 from multiplay.learner.engine import REQUEST, Engine, PlayOutcome, ReportResult, Round
-from multiplay.learner.logged_data import NO_TIMES, LoggedData
+from multiplay.learner.logged_data import NO_DIGESTS, NO_TIMES, LoggedData
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.play_log import PlayLog
 from multiplay.learner.plays import (
@@ -70,6 +70,8 @@ HIDDEN = "hidden"  # in such an entry: the number of the first entry whose repor
 REQUESTED = "request"  # the result of a request that wrote no other entry without a key
 KINDS: dict[str, tuple[str, ...]] = {}  # of the entries of each verb; commands add theirs
 OUTCOMES, TIMES = ("arm", "round", "loss"), "times"  # arrays of logged data
+DIGESTS = ("labels", "ids")  # of logged data, too
+NAMED = ("source", "whole")  # texts of logged data
 REPORTS = (TELL, CLOSE)  # after these, the policy has learned from a play
 ENDS = (*REPORTS, CANCEL, *CORRECTIONS)  # the last of these determines the status of a play
 OF, PARTS = "of", "parts"  # in a correction: the entry of the report, and those of its parts
@@ -541,9 +543,10 @@ def learn_record(
 def table_record(told: Receipt, logged: LoggedData, scales: Scales) -> Record:
     """Return the entry of logged data."""
     arrays = {name: getattr(logged, name) for name in OUTCOMES}
-    if len(logged.times):
-        arrays[TIMES] = logged.times
+    more = {name: getattr(logged, name) for name in (TIMES, *DIGESTS)}
+    arrays |= {name: array for name, array in more.items() if len(array)}
     header = {"arms": logged.arms, **receipt_fields(told), **scales_field(scales)}
+    header |= {name: text for name in NAMED if (text := getattr(logged, name))}
     return Record(header, arrays | with_prefix(FEATURE, logged.features))
 
 
@@ -551,8 +554,11 @@ def logged_data_of(record: Record) -> LoggedData:
     """Return the logged data of a record."""
     arm, round, loss = (record.arrays[name] for name in OUTCOMES)
     features, times = without_prefix(FEATURE, record.arrays), record.arrays.get(TIMES, NO_TIMES)
-    skipped = record.header.get("skipped", 0)
-    return LoggedData(record.header["arms"], arm, round, loss, features, times, skipped)
+    skipped, known = (record.header.get(name, 0) for name in ("skipped", "known"))
+    labels, ids = (record.arrays.get(name, NO_DIGESTS) for name in DIGESTS)
+    named = (record.header.get(name, "") for name in NAMED)
+    rest = features, times, skipped, known, labels, ids, *named
+    return LoggedData(record.header["arms"], arm, round, loss, *rest)
 
 
 def describe_record(arms: Sequence[str], codes: Arrays, scales: Scales) -> Record:
@@ -579,12 +585,24 @@ def same_arrays(one: Arrays, other: Arrays) -> bool:
 
 
 def same_logged_data(record: Record, logged: LoggedData) -> bool:
-    """Return whether a record has these logged data."""
+    """Return whether a record has these logged data, or is of what was new in them."""
     other = logged_data_of(record)
+    if other.whole:
+        return other.whole == digest_of_table(logged)
     if other.arms != logged.arms or not same_arrays(other.features, logged.features):
         return False
     pairs = ((getattr(other, name), getattr(logged, name)) for name in (*OUTCOMES, TIMES))
     return all(np.array_equal(one, two, equal_nan=True) for one, two in pairs)
+
+
+def digest_of_table(logged: LoggedData) -> str:
+    """Return the digest of logged data."""
+    digest = blake2b(json.dumps(logged.arms).encode(), digest_size=16)
+    for name in (*OUTCOMES, TIMES, *DIGESTS):
+        digest.update(np.ascontiguousarray(getattr(logged, name)).tobytes())
+    for name in sorted(logged.features):
+        digest.update(name.encode() + np.ascontiguousarray(logged.features[name]).tobytes())
+    return digest.hexdigest()
 
 
 def restart_record(
@@ -680,7 +698,7 @@ def close_record(told: Receipt, outcome: PlayOutcome) -> Record:
 def receipt_fields(told: Receipt) -> dict[str, Any]:
     """Return the fields of a receipt; those of a table only where there is something."""
     fields = {"seen": told.seen, "missing": told.missing, "clipped": told.clipped}
-    of_table = {"added": list(told.added), "skipped": told.skipped}
+    of_table = {"added": list(told.added), "skipped": told.skipped, "known": told.known}
     return fields | {name: value for name, value in of_table.items() if value}
 
 
@@ -688,7 +706,7 @@ def receipt_of(known: Entry, repeated: bool) -> Receipt:
     """Return the receipt of an entry."""
     header, labels = known.record.header, known.labels
     seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    of_table = tuple(header.get("added", ())), header.get("skipped", 0)
+    of_table = tuple(header.get("added", ())), header.get("skipped", 0), header.get("known", 0)
     return Receipt(labels.play, seen, missing, clipped, repeated, labels.kind != PART, *of_table)
 
 

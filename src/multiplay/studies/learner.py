@@ -8,7 +8,7 @@ A verb is a command (``commands/``), as in a study. The journal is a list of obj
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +33,7 @@ from multiplay.policies import Policy
 from multiplay.random import POLICY, Streams, seed_or_random
 from multiplay.savings import Savings
 from multiplay.storage import Entry, Labels, Record
+from multiplay.storage.base import JournalEntries
 from multiplay.storage.folder import read_record, write_record
 from multiplay.studies import entry_codec, learner_files, play_history
 from multiplay.studies.commands.base import Command
@@ -222,6 +223,9 @@ class Learner(LocalVerbs, HasPanel):
 
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self.journal, key)
+
+    def _history(self, act: Callable[[JournalEntries], Any]) -> Any:
+        return act(self.journal)
 
     # ------------------------------------------------------------ save and load
 

@@ -203,20 +203,20 @@ def external_days(journal: JournalEntries, start: int = 0) -> pd.DataFrame:
     Their id is 0. What was retracted is left out, and corrected losses are as they were corrected.
     ``start`` is the number of the first entry that is read.
     """
-    changed = _corrected_plans(journal)
+    changed = corrected_plans(journal)
     keys, lines = list[str | None](), list[tuple[float, ...]]()
     for kind in (LEARN, TABLE):
         for entry, _ in journal.pairs(kind, (), start):
             last = changed.get(entry.number, entry)
             if last.labels.kind == RETRACT:
                 continue
-            found = [_plan_line(entry, last)] if kind == LEARN else _lines_of_table(journal, entry)
+            found = [_plan_line(entry, last)] if kind == LEARN else lines_of_table(journal, entry)
             keys += [entry_codec.shown_key(entry.labels) if kind == LEARN else None] * len(found)
             lines += found
     return external_table(lines, keys)
 
 
-def _corrected_plans(journal: JournalEntries) -> dict[int, Entry]:
+def corrected_plans(journal: JournalEntries) -> dict[int, Entry]:
     """Return the last correction of each external plan or table, by the number of its entry."""
     return {
         entry.record.header[entry_codec.OF]: entry
@@ -228,7 +228,7 @@ def _corrected_plans(journal: JournalEntries) -> dict[int, Entry]:
 def _external_plans(journal: JournalEntries, start: int) -> list[tuple[int, PlayedPlan]]:
     """Return the external plans that were not retracted, each after the number of its entry."""
     entries = [entry for entry, _ in journal.pairs(LEARN, (), start)]
-    changed = _corrected_plans(journal) if entries else {}
+    changed = corrected_plans(journal) if entries else {}
     pairs = [(entry, changed.get(entry.number, entry)) for entry in entries]
     kept = [pair for pair in pairs if pair[1].labels.kind != RETRACT]
     keys = [entry_codec.shown_key(entry.labels) for entry, _ in kept]
@@ -259,7 +259,7 @@ def external_tables(journal: JournalEntries, chunk: int) -> Iterator[pd.DataFram
         yield table[first : first + chunk].reset_index(drop=True)
 
 
-def _lines_of_table(journal: JournalEntries, entry: Entry) -> list[tuple[float, ...]]:
+def lines_of_table(journal: JournalEntries, entry: Entry) -> list[tuple[float, ...]]:
     """Return the numbers of each day of an imported table, from a cache: its arrays are large."""
     found = _tables.get(entry.digest)
     if found is None:

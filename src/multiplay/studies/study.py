@@ -35,6 +35,7 @@ from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
 from multiplay.savings import Savings
 from multiplay.storage import Damaged, Entry, Head, Labels, Record, Store
+from multiplay.storage.base import JournalEntries
 from multiplay.storage.folder import read_record
 from multiplay.storage.stores import DEFAULT_STORE, store_at
 from multiplay.studies import (
@@ -565,6 +566,10 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
 
     def _id_of(self, key: str) -> int | None:
         return play_history.id_of(self._journal, key)
+
+    def _history(self, act: Callable[[JournalEntries], Any]) -> Any:
+        with self._lock:
+            return act(self._journal)
 
     def _entry_of(self, replica: Replica, verb: str, request: Request) -> Entry | None:
         """Return the entry that a request wrote before."""

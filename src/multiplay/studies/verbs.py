@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,11 +26,18 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.queries import Moment, Queries
 from multiplay.savings import Savings
+from multiplay.storage.base import JournalEntries
 from multiplay.studies.commands.base import Command, Query, Reader
 from multiplay.studies.commands.constraints import AddConstraint, Constraints, EndConstraint
 from multiplay.studies.commands.corrections import Correct, Retract
 from multiplay.studies.commands.counting import Forget, Unforget
-from multiplay.studies.commands.external import CheckTable, Learn, LearnTable, SetArmFeatures
+from multiplay.studies.commands.external import (
+    CheckTable,
+    Imports,
+    Learn,
+    LearnTable,
+    SetArmFeatures,
+)
 from multiplay.studies.commands.notes import WriteNote
 from multiplay.studies.commands.plays import Ask, Cancel, Close, Expire, Tell
 from multiplay.studies.commands.queries import (
@@ -44,6 +51,7 @@ from multiplay.studies.commands.queries import (
     Explain,
 )
 from multiplay.studies.commands.settings import SetVersus, SetWords
+from multiplay.studies.imports import Import
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -287,6 +295,9 @@ class Verbs(ABC):
         *,
         skip_bad: bool = False,
         day_first: bool | None = None,
+        id: str | None = None,
+        again: str = "skip",
+        source: str = "",
         key: str | None = None,
         at: When = None,
     ) -> Receipt:
@@ -313,6 +324,16 @@ class Verbs(ABC):
         day_first
             True if 03/04/2026 is the third of April, False if it is the fourth of March; needed
             only where no date of the table shows it.
+        id
+            The column with the id of the unit, such as the number of its invoice.
+        again
+            What to do with rows that were learned before, from a table or as losses of the plan of
+            that day: "skip" learns from the others only, and ``Receipt.known`` is their number;
+            "add" learns them again; "refuse" raises ``Conflict``. A row is known by its arm, round
+            and loss, or by its id and arm. Of two equal rows, one may be known.
+        source
+            The name of the table in ``imports()``, and for ``retract``; that of its file if not
+            given.
 
         With declared features, the table has a column for each, by its name; those that the table
         of arms has may be left out. All units of an arm in a round have the same features.
@@ -326,8 +347,11 @@ class Verbs(ABC):
         an external plan: 2 of 2 units seen
         >>> f"{learner.arms()['last_seen'][0]:%d %B %Y}"
         '01 March 2026'
+        >>> print(learner.learn_table(bills, arm="lane", round="day", loss="euros"))
+        an external plan: all 2 rows are known, nothing has changed
         """
-        return self.do(LearnTable(table, arm, round, loss, day_first, skip_bad), key, at)
+        columns = arm, round, loss, day_first, id
+        return self.do(LearnTable(table, *columns, skip_bad, again, source), key, at)
 
     def check_table(
         self,
@@ -337,12 +361,28 @@ class Verbs(ABC):
         loss: str = "loss",
         *,
         day_first: bool | None = None,
+        id: str | None = None,
     ) -> TableCheck:
         """Return what ``learn_table`` would learn from a table, and its problems.
 
         The arguments are those of ``learn_table``. Nothing is learned.
         """
-        return self.read(CheckTable(table, arm, round, loss, day_first))
+        return self.read(CheckTable(table, arm, round, loss, day_first, id))
+
+    def imports(self) -> list[Import]:
+        """Return every table that was learned, in order; ``retract`` undoes one by its name.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(3, [2, 2], names=["air", "sea"]), loss_range=(0, 100))
+        >>> bills = {"arm": ["air", "sea"], "round": ["2026-03-01"] * 2, "loss": [80, 20]}
+        >>> told = learner.learn_table(bills, source="march.csv")
+        >>> learner.retract("march.csv")
+        >>> print(learner.imports()[0])
+        march.csv: 2 units of 1 day, 2026-03-01 to 2026-03-01, total 100, retracted
+        """
+        return self.read(Imports())
 
     def set_arm_features(self, table: Any, *, key: str | None = None, at: When = None) -> None:
         """Keep features of arms, also of arms that are not known yet; values are replaced.
@@ -812,7 +852,12 @@ class LocalVerbs(Verbs, Queries):
     def read(self, query: Query[R]) -> R:
         """Run a verb that reads the state."""
         about = self._current, self._id, self._asked, lambda: self.words
-        return query.read(Reader(*about, self._expected, self._compared, self._answer))
+        rest = self._expected, self._compared, self._answer, self._history
+        return query.read(Reader(*about, *rest))
+
+    @abstractmethod
+    def _history(self, act: Callable[[JournalEntries], Any]) -> Any:
+        """Call a function with the journal, while no other thread uses it."""
 
 
 class StudyVerbs(Verbs):

@@ -347,7 +347,12 @@ def _feature(where: str, value: Any) -> bool | int | float | str:
 
 
 def of_logged_table(
-    file: TableFile, arm: str | Sequence[str], round: str, loss: str, declared: Features | None
+    file: TableFile,
+    arm: str | Sequence[str],
+    round: str,
+    loss: str,
+    id: str | None,
+    declared: Features | None,
 ) -> dict[str, Any]:
     """Return the columns of a table for ``learn_table`` as plain data, one list each.
 
@@ -357,23 +362,25 @@ def of_logged_table(
     --------
     >>> from multiplay._support.frames import table_file
     >>> file = table_file({"lane": ["A"], "day": [1], "euros": [float("nan")]}, "lane")
-    >>> plain = of_logged_table(file, "lane", "day", "euros", None)
+    >>> plain = of_logged_table(file, "lane", "day", "euros", None, None)
     >>> plain["arm"], plain["round"], plain["loss"], plain["row"]
     ([['A']], [1], [None], 0)
     """
     parts, rows = arm_columns(arm), file.frame
-    for name in (*parts, round, loss):
+    for name in (*parts, round, loss, *([] if id is None else [id])):
         column(rows, name, EXAMPLE, gaps=True)
     numbers = (rows.index.to_numpy() + file.first).tolist()
     first = numbers[0]
     has_gaps = numbers != list(range(first, first + len(numbers)))
     mark = None if file.format is None else file.format.decimal
     features = () if declared is None else declared.columns
+    own_id = {} if id is None else {"id": id}
     plain = {
         "arm": [_cells(rows[part]) for part in parts],
         "round": _cells(rows[round]),
         "loss": _cells(rows[loss], mark),
-        "columns": {"arm": list(parts), "round": round, "loss": loss},
+        **{name: _cells(rows[of]) for name, of in own_id.items()},
+        "columns": {"arm": list(parts), "round": round, "loss": loss, **own_id},
         "row": numbers if has_gaps else first,
     }
     own = {name: _cells(rows[name]) for name in features if name in rows.columns}
@@ -405,6 +412,7 @@ class LoggedTable(NamedTuple):
     arm: list[str]
     round: str
     loss: str
+    id: str | None
 
 
 def to_logged_table(plain: Mapping[str, Any]) -> LoggedTable:
@@ -414,12 +422,15 @@ def to_logged_table(plain: Mapping[str, Any]) -> LoggedTable:
     arms = plain["arm"]
     parts = arms if arms and isinstance(arms[0], list) else [arms]
     default = ["arm"] if len(parts) == 1 else [f"arm[{k}]" for k in range(len(parts))]
-    names = {"arm": default, "round": "round", "loss": "loss"} | (plain.get("columns") or {})
+    names: dict[str, Any] = {"arm": default, "round": "round", "loss": "loss", "id": "id"}
+    names |= plain.get("columns") or {}
     if len(names["arm"]) != len(parts):
         got, hint = f"{len(names['arm'])}", "Give one name for each list of arm."
         raise InvalidInput("columns", f"{len(parts)} names of arm", got, hint)
     table = dict(zip(names["arm"], parts, strict=True))
     table |= {names["round"]: plain["round"], names["loss"]: plain["loss"]}
+    id = None if plain.get("id") is None else names["id"]
+    table |= {} if id is None else {id: plain["id"]}
     lists = {**plain.get("features", {}), **table}
     if len({len(values) for values in lists.values()}) > 1:
         got = ", ".join(f"{len(values)} of {name}" for name, values in lists.items())
@@ -432,4 +443,5 @@ def to_logged_table(plain: Mapping[str, Any]) -> LoggedTable:
             raise InvalidInput("row", f"{len(rows)} numbers", got, hint)
         rows.index = pd.Index(row, dtype=np.int64)
     first = 0 if isinstance(row, list) else row
-    return LoggedTable(TableFile(rows, None, first), names["arm"], names["round"], names["loss"])
+    columns = names["arm"], names["round"], names["loss"], id
+    return LoggedTable(TableFile(rows, None, first), *columns)

@@ -413,7 +413,8 @@ def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -
     path.write_bytes("arm;round;loss\nLyon->Zürich;1;120,5\n".encode("cp1252"))
     told = run("learn-table", "lanes", path)
     assert "bills.csv: columns separated by semicolons, decimal comma, encoding cp1252" in told.err
-    stated = run("learn-table", "lanes", path, "--sep", ";", "--decimal", ",", "--json")
+    more = "--sep", ";", "--decimal", ",", "--again", "add", "--json"
+    stated = run("learn-table", "lanes", path, *more)
     assert (stated.json["seen"], stated.err) == (1, "")
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
     wrong = run("learn-table", "lanes", path, "--decimal", ":")

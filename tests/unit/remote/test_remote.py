@@ -574,11 +574,13 @@ def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path:
     for one in (study, local):
         assert one.learn_table(years, *columns, key="years").seen == 3
         assert one.learn_table(path, *columns, key="years").repeated
+        assert one.learn_table(path, *columns).known == 4
         assert one.learn_table({"arm": ["Lyon->north"], "round": [1], "loss": [np.nan]}).seen == 0
         assert one.learn_table(years.replace("Lyon->north", "Lyon"), *columns).added == ("Lyon",)
-        told = one.learn_table(split, ["depot", "customer"], *columns[1:], at=86_400.0)
+        told = one.learn_table(split, ["depot", "customer"], *columns[1:], at=86_400.0, again="add")
         assert (told.seen, told.added) == (3, ())
-        assert one.learn_table(bad, *columns, skip_bad=True)[1:] == (2, 0, 0, False, True, (), 2)
+        told = one.learn_table(bad, *columns, skip_bad=True)
+        assert told == mp.Receipt(None, 2, 0, skipped=2)
         with refused("table"):
             one.learn_table(years)
         with pytest.raises(InvalidInput) as caught:

@@ -146,7 +146,10 @@ def confirmed(place: Place, page: Any, **typed: str) -> Any:
     chosen = {name: re.search(r'value="([^"]*)" selected', rest) for name, rest in selects}
     values = {name: unescape(found[1]) for name, found in chosen.items() if found}
     content = re.search(r'name="content" hidden>\n(.*?)</textarea>', page.text, re.DOTALL)
+    source = re.search(r'name="source" value="([^"]*)"', page.text)
     assert content is not None
+    assert source is not None
+    typed |= {"source": unescape(source[1])}
     return place.post(f"{BASE}/import", content=unescape(content[1]), **values, **typed)
 
 
@@ -167,8 +170,9 @@ def test_bills_are_previewed_and_learned(place: Place, kind: str) -> None:
     with opened(place) as study:
         assert study.head.number == 0  # nothing is learned yet
         done = confirmed(place, page, learn="yes")
-        assert done.headers["location"] == f"{BASE}?done=imported"
-        assert "The bills were imported" in place.get(f"{BASE}?done=imported").text
+        assert done.headers["location"] == f"{BASE}?done=imported&count=2"
+        said = "New rows that were imported: 2"
+        assert said in place.get(f"{BASE}?done=imported&count=2").text
         arms = study.arms().set_index("arm")
         assert arms["seen"].to_dict() == {
             "Lyon->north": 1,
@@ -178,6 +182,33 @@ def test_bills_are_previewed_and_learned(place: Place, kind: str) -> None:
         }
         assert arms.loc["Lyon->north", "average"] == 120.5
         assert study.verify().ok
+
+
+def test_a_table_that_is_known_is_not_imported_again_and_an_import_is_undone(place: Place) -> None:
+    place.study()
+    year = "invoice;lane;date;cost\n" + "".join(
+        f"{number};Lyon->north;2026-03-{number:02};120\n" for number in range(1, 6)
+    )
+    first = place.upload(f"{BASE}/import", "bills 2026.csv", year.encode())
+    assert '<option value="invoice" selected>' in first.text
+    assert confirmed(place, first, learn="yes").status_code == 303
+    again = place.upload(f"{BASE}/import", "bills 2026.csv", year.encode())
+    assert "5 known, 0 new" in re.sub("<[^>]*>", "", again.text)
+    assert 'value="yes">Import' not in again.text
+    year += "6;Lyon->north;2026-03-01;120"
+    longer = place.upload(f"{BASE}/import", "bills 2026.csv", year.encode())
+    assert "5 known, 1 new" in re.sub("<[^>]*>", "", longer.text)
+    assert "Import 1 row<" in longer.text
+    assert confirmed(place, longer, learn="yes").headers["location"].endswith("count=1")
+    listed = place.get(f"{BASE}/import").text
+    assert re.search(r"bills 2026.csv: 5 \w+ of 5 days, 2026-03-01 to 2026-03-05", listed)
+    assert 'value="bills 2026.csv (2)"' in listed
+    undone = place.post(f"{BASE}/undo-import", name="bills 2026.csv")
+    assert undone.headers["location"] == f"{BASE}/import?done=undone"
+    with opened(place) as study:
+        assert [one.retracted for one in study.imports()] == [True, False]
+        assert study.arms()["seen"].sum() == 1
+    assert place.post(f"{BASE}/undo-import", name="bills 2026.csv").status_code == 409
 
 
 def test_rows_with_problems_are_listed_and_may_be_left_out(place: Place) -> None:

@@ -62,6 +62,7 @@ class StudyCommands(LazyGroup):
             "expect": "multiplay.cli.study.ask:expect",
             "savings": "multiplay.cli.study.savings:savings",
             "constraints": "multiplay.cli.study.constraints:constraints",
+            "imports": "multiplay.cli.study.tell:imports",
         },
         "Verification and files": {
             "verify": "multiplay.cli.study.maintenance:verify",

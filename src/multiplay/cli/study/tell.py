@@ -11,13 +11,23 @@ import typer
 
 from multiplay._support.dates import moment_of
 from multiplay._support.words import Words
-from multiplay.cli.study.app import REQUEST, Name, Request, grouped, print_answer, print_json
+from multiplay.cli.study.app import (
+    REQUEST,
+    AsJson,
+    Name,
+    Request,
+    StoreAt,
+    grouped,
+    print_answer,
+    print_json,
+)
 from multiplay.cli.study.csv_files import DecimalMark, Separator, read_table, write_skipped
 from multiplay.cli.study.open_study import opened
 from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, first_rows, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
+from multiplay.storage import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.results import to_plain
 
@@ -288,6 +298,15 @@ def learn_table(
     check: Annotated[
         bool, typer.Option("--check", help="Show what the table contains, and learn nothing.")
     ] = False,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id-column", metavar="COLUMN", help="The column with the id of a unit: its invoice."
+        ),
+    ] = None,
+    again: Annotated[
+        str, typer.Option(help="Rows that were learned before: skip, add or refuse.")
+    ] = "skip",
     request: Request = REQUEST,
 ) -> None:
     """Learn from logged data: plans that were not chosen by the study, in one table.
@@ -306,31 +325,34 @@ def learn_table(
     A table with problems is refused, and the first rows with problems are shown. [b]--skip-bad[/b]
     learns from the other rows, and [b]--skipped[/b] writes those that were left out to a file.
 
-    Give a [b]--key[/b], such as the name of the table: without a key, the same table told twice is
-    learned twice.
+    Rows that were learned before are left out, so that a table may have the whole year so far:
+    rows with the same arm, round and cost, or with the same id. [b]--again add[/b] learns them
+    again, and [b]--again refuse[/b] refuses the table. [b]multiplay study retract lanes
+    history.csv[/b] undoes an import by its name, which [b]multiplay study imports[/b] lists.
 
     Examples:
 
-        multiplay study learn-table lanes history.csv --key history-2025
+        multiplay study learn-table lanes history.csv --id-column invoice
 
         multiplay study learn-table lanes bills.xlsx --arm-column depot,customer
         --round-column date --loss-column euros
 
         multiplay study learn-table lanes bills.csv --skip-bad --skipped bad-rows.csv
 
-    JSON: as multiplay study tell, and id is null, added (new arms), skipped (number of rows), check
-    (rows, rounds, arms, added, problems, first, last, total, missing).
+    JSON: as multiplay study tell, and id is null, added (new arms), skipped and known (numbers of
+    rows), check (rows, rounds, arms, added, problems, first, last, total, missing, known, changed).
     """
     if skipped is not None and not skip_bad:
         hint = "Add --skip-bad, or leave --skipped out."
         raise InvalidInput("--skipped", "the option --skip-bad", "none", hint)
     parts = name_list("--arm-column", arm)
-    file = read_table(table, parts, sep=sep, decimal=decimal)
+    file = read_table(table, [*parts, *([] if id is None else [id])], sep=sep, decimal=decimal)
+    columns: dict[str, Any] = {"day_first": day_first, "id": id}
     with opened(name, request.store) as known:
-        found, words = known.check_table(file, parts, round, loss, day_first=day_first), known.words
+        found, words = known.check_table(file, parts, round, loss, **columns), known.words
         if check:
             return _shown_check(found, words, None, request.as_json)
-        rest = {"skip_bad": skip_bad, "day_first": day_first} | request.labels()
+        rest = {"skip_bad": skip_bad, "again": again, **columns} | request.labels()
         told = known.learn_table(file, parts, round, loss, **rest)
     if skipped is not None:
         write_skipped(skipped, file, found.problems)
@@ -346,6 +368,24 @@ def _shown_check(found: TableCheck, words: Words, told: Receipt | None, as_json:
     if told is not None:
         typer.echo(told._replace(added=()).in_words(words))  # they are in the text
     return None
+
+
+def imports(name: Name, store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """List the tables that were learned: what was new in each, and whether it counts.
+
+    [b]multiplay study retract lanes march.csv[/b] undoes one by its name.
+
+    Examples:
+
+        multiplay study imports lanes
+
+    JSON: a list, each with name, at, units, rounds, known, skipped, total, first, last, retracted.
+    """
+    with opened(name, store) as known:
+        rows, words = known.imports(), known.words
+    if as_json:
+        return print_json([*map(to_plain, rows)])
+    return typer.echo("\n".join(row.text(words) for row in rows) or "no imports", err=not rows)
 
 
 ArmOption = Annotated[

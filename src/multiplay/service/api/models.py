@@ -27,6 +27,7 @@ from multiplay.studies.commands.base import either, none_of, some_of
 from multiplay.studies.commands.constraints import CO2
 from multiplay.studies.commands.external import EXAMPLE_PLAN
 from multiplay.studies.commands.settings import EXAMPLE_WORDS
+from multiplay.studies.imports import Import
 from multiplay.studies.wire import KINDS, to_plain
 
 POLICY = to_plain("policy", DEFAULT)
@@ -304,6 +305,7 @@ class TableColumns(Body):
     arm: Annotated[list[Text], Field(min_length=1)] = ["arm"]
     round: Text = "round"
     loss: Text = "loss"
+    id: Text = "id"
 
 
 class TableRows(Body):
@@ -321,6 +323,9 @@ class TableRows(Body):
         description="The round of each unit: a date, which also sets the time, or a label."
     )
     loss: Column
+    id: Column | None = Field(
+        default=None, description="The id of each unit, such as the number of its invoice."
+    )
     features: dict[FeatureName, list[Cell]] = Field(
         default={}, description="By feature, its value for each unit."
     )
@@ -345,6 +350,12 @@ class Table(TableRows):
 
     skip_bad: bool = Field(
         default=False, description="Learn from the other rows if some have problems."
+    )
+    again: Literal["skip", "add", "refuse"] = Field(
+        default="skip", description="What to do with rows that were learned before."
+    )
+    source: Text | None = Field(
+        default=None, description="The name of the table, for the list of imports and `retract`."
     )
     key: KeyText | None = None
     at: When | None = None
@@ -467,7 +478,9 @@ Why = response_of(
 )
 Receipt = response_of(
     plays.Receipt,
-    example(id=1, seen=3, missing=0, clipped=0, repeated=False, final=True, added=[], skipped=0),
+    example(
+        id=1, seen=3, missing=0, clipped=0, repeated=False, final=True, added=[], skipped=0, known=0
+    ),
 )
 TableCheck = response_of(
     logged_data.TableCheck,
@@ -481,6 +494,8 @@ TableCheck = response_of(
         last="2025-11-03T00:00:00+00:00",
         total=120.0,
         missing=1,
+        known=0,
+        changed=0,
     ),
     description="What a table contains, before it is learned.",
 )
@@ -604,6 +619,29 @@ SwitchingReport = response_of(
     ),
 )
 PromiseReport = response_of(promises.PromiseReport, example(**REPORT))
+
+
+class Imports(BaseModel):
+    """The tables of logged data that were learned."""
+
+    model_config = example(
+        items=[
+            {
+                "name": "march.csv",
+                "at": "2026-04-01T08:00:00+00:00",
+                "units": 213,
+                "rounds": 21,
+                "known": 5120,
+                "skipped": 0,
+                "total": 29820.0,
+                "first": "2026-03-01T00:00:00+00:00",
+                "last": "2026-03-31T00:00:00+00:00",
+                "retracted": False,
+            }
+        ]
+    )
+
+    items: list[Annotated[Import, Shown]]
 
 
 class ConstraintReports(BaseModel):

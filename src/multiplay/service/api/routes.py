@@ -36,7 +36,13 @@ from multiplay.studies.commands.base import (
 from multiplay.studies.commands.constraints import AddConstraint, Constraints, EndConstraint
 from multiplay.studies.commands.corrections import Correct, Retract
 from multiplay.studies.commands.counting import Forget, Unforget
-from multiplay.studies.commands.external import CheckTable, Learn, LearnTable, SetArmFeatures
+from multiplay.studies.commands.external import (
+    CheckTable,
+    Imports,
+    Learn,
+    LearnTable,
+    SetArmFeatures,
+)
 from multiplay.studies.commands.notes import WriteNote
 from multiplay.studies.commands.plays import Ask, Cancel, Close, Expire, Tell
 from multiplay.studies.commands.queries import (
@@ -348,6 +354,7 @@ OPERATIONS = (
     of_query(CompareArms, models.Arms),
     of_query(Effects, models.Effects),
     of_query(Constraints, models.ConstraintReports),
+    of_query(Imports, models.Imports),
     of_query(Drift, models.Drifts),
     of_query(Best, models.Plan),
     of_query(Expect, models.Estimate),

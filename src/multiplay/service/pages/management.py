@@ -32,6 +32,7 @@ DONE = {
     "words": "The words were saved.",
     "renamed": "The study has its new name.",
     "copied": "This is the copy.",
+    "undone": "The import was undone. Its bills no longer count.",
 }
 
 
@@ -162,17 +163,29 @@ class Preview(NamedTuple):
     check: TableCheck | None
 
 
-async def import_page(context: StudyPageContext) -> Response:
-    """Show the form for a table of past bills."""
+async def import_page(context: StudyPageContext, query: ManageQuery) -> Response:
+    """Show the form for a table of past bills, and the tables that were imported."""
     context.caller.check("play", context.name)
-    return await _import_page(context, Form())
+    return await _import_page(context, Form(), done=DONE.get(query.done, ""))
+
+
+async def to_import(context: StudyPageContext) -> Response:
+    """Redirect from the URL of a form to its page."""
+    return to(f"{context.base}/import")
 
 
 async def _import_page(
-    context: StudyPageContext, form: Form, preview: Preview | None = None, status: int = 200
+    context: StudyPageContext,
+    form: Form,
+    preview: Preview | None = None,
+    status: int = 200,
+    done: str = "",
 ) -> Response:
-    words, sense = await context.read(lambda study: (study.words, study.actions.sense))
+    words, sense, imports = await context.read(
+        lambda study: (study.words, study.actions.sense, study.imports())
+    )
     shown = {"name": context.name, "base": context.base, "words": words, "preview": preview}
+    shown |= {"imports": imports[::-1], "done": done}
     noun = noun_of(sense)
     return await context.page("import.html", status, form=form, noun=noun, **shown)
 
@@ -191,17 +204,18 @@ async def previewed(context: StudyPageContext, form: Form) -> Response:
         table = await context.in_thread(partial(_read, form, known))
         preview = await context.read(partial(_preview, context, form, table))
         if form.get("learn") and preview.check is not None:
-            await context.write(form, partial(_learn, context, form, table))
-            return to(f"{context.base}?done=imported")
+            told = await context.write(form, partial(_learn, context, form, table))
+            return to(f"{context.base}?done=imported&count={told.seen + told.missing}")
     except InvalidInput as error:
         form.note(context.without_store(error), "file")
     return await _import_page(context, form, preview, 422 if form.errors else 200)
 
 
-async def preview_of(context: PageContext, name: str, content: str) -> Response:
+async def preview_of(context: PageContext, name: str, form: Form) -> Response:
     """Return the preview of bills for a study that was just created."""
     study = StudyPageContext(context.request, context.visitor, context.verb, name)
-    return await previewed(study, Form({"content": content}))
+    table = {field: form.get(field) for field in ("content", "source")}
+    return await previewed(study, Form(table))
 
 
 class ReadTable(NamedTuple):
@@ -217,10 +231,10 @@ def _read(form: Form, known: Collection[str]) -> ReadTable:
     upload = uploaded(form)
     if form.get("arm"):
         arm = tuple(filter(None, (form.get("arm"), form.get("second"))))
-        columns = Columns(arm, form.get("round"), form.get("loss"))
+        columns = Columns(arm, form.get("round"), form.get("loss"), form.get("id"))
     else:
         columns = guessed_columns(upload.read().frame, known)
-    return ReadTable(upload, upload.read(columns.arm), columns)
+    return ReadTable(upload, upload.read(columns.texts), columns)
 
 
 def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -> Preview:
@@ -228,8 +242,8 @@ def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -
     check = None
     try:
         if chosen.arm and chosen.round and chosen.loss:
-            limits, order = context.manager.settings.limits, DAY_ORDERS.get(form.get("order"))
-            check = bounded_verbs.read(limits, study, CheckTable(file, *chosen, order))
+            limits = context.manager.settings.limits
+            check = bounded_verbs.read(limits, study, CheckTable(file, *_columns(form, chosen)))
         else:
             form.errors[""] = "Choose the columns."
     except InvalidInput as error:
@@ -243,9 +257,26 @@ def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -
 
 
 def _learn(context: PageContext, form: Form, table: ReadTable, study: Study) -> Any:
-    order, skip = DAY_ORDERS.get(form.get("order")), bool(form.get("skip"))
-    limits, file, columns = context.manager.settings.limits, table.file, table.columns
-    return bounded_verbs.do(limits, study, LearnTable(file, *columns, order, skip))
+    limits, skip = context.manager.settings.limits, bool(form.get("skip"))
+    columns = (*_columns(form, table.columns), skip)
+    return bounded_verbs.do(limits, study, LearnTable(table.file, *columns))
+
+
+def _columns(form: Form, chosen: Columns) -> tuple[Any, ...]:
+    """Return the columns of a table, and the order of its dates, as arguments of a command."""
+    order = DAY_ORDERS.get(form.get("order"))
+    return chosen.arm, chosen.round, chosen.loss, order, chosen.id or None
+
+
+async def undo_import(context: StudyPageContext) -> Response:
+    """Retract a table that was imported."""
+    form = await context.play_form()
+    try:
+        await context.write(form, lambda study: study.retract(form.get("name")), verb="retract")
+        return to(f"{context.base}/import?done=undone")
+    except InvalidInput as error:
+        form.note(context.without_store(error))
+        return await _import_page(context, form, status=409)
 
 
 PAGES = (
@@ -261,4 +292,6 @@ PAGES = (
     Page("GET", f"{STUDY}/export", export),
     Page("GET", f"{STUDY}/import", import_page),
     Page("POST", f"{STUDY}/import", learn_table),
+    Page("GET", f"{STUDY}/undo-import", to_import),
+    Page("POST", f"{STUDY}/undo-import", undo_import),
 )

@@ -239,7 +239,7 @@ async def create(context: PageContext) -> Response:
             base = render.url(given.name)
             if not form.get("history"):
                 return to(f"{base}?done=created")
-            return await management.preview_of(context, given.name, form.get("content"))
+            return await management.preview_of(context, given.name, form)
     return await _new_page(context, form, status=422)
 
 

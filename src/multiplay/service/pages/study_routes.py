@@ -561,7 +561,7 @@ async def _end(context: StudyPageContext, play: int, done: str, act: Any) -> Res
 
 
 DONE = {
-    "imported": "The bills were imported. The study has learned from them.",
+    "imported": "New rows that were imported: {count}. The study has learned from them.",
     "created": "The study was created. Ask for its first plan.",
     "asked": "Plan {play} was made.",
     "asked-before": "Plan {play} was made before for this date, by the same request.",

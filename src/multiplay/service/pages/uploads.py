@@ -10,13 +10,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in
-from multiplay._support.formatting import number
+from multiplay._support.formatting import legible, number
 from multiplay._support.frames import TableFile, is_excel, read_text
 from multiplay._support.sheets import TableLimits, sheet_text
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.service.pages.forms import MOST_LINES, Form, UploadedFile, as_lines
 from multiplay.service.studies.limits import ServiceLimits
+from multiplay.storage.base import LONGEST_NAME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,10 @@ WORDS = {
 }
 
 
+INVOICE = ("invoice", "bill", "rechnung", "beleg", "fact", "fatt", "receipt")  # begins of words
+NUMBER = ("id", "no", "nr", "num", "number", "nummer", "numero")
+
+
 class Upload(NamedTuple):
     """A table of the user.
 
@@ -62,15 +67,25 @@ class Upload(NamedTuple):
 
     def read(self, texts: Iterable[str] = ()) -> TableFile:
         """Return the table; ``texts`` names columns of text."""
-        return read_text(self.text, texts, self.format, "file", LIMITS)
+        source = "" if self.name == PASTED else self.name
+        return read_text(self.text, texts, self.format, "file", LIMITS)._replace(source=source)
 
 
 class Columns(NamedTuple):
-    """The columns of a table of bills: of the arm (one, or supplier and customer), day and cost."""
+    """The columns of a table of bills: of the arm (one, or supplier and customer), day and cost.
+
+    And of the number of its invoice, if there is one.
+    """
 
     arm: tuple[str, ...]
     round: str
     loss: str
+    id: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of text."""
+        return (*self.arm, self.id) if self.id else self.arm
 
 
 def uploaded(form: Form) -> Upload:
@@ -86,7 +101,9 @@ def uploaded(form: Form) -> Upload:
             raise InvalidInput("file", "a table", "nothing", hint)
         file = UploadedFile(PASTED, content.encode())
     text, encoding = text_of(file)
-    found = Upload(file.name, text, None if encoding is None else format_of(text, encoding))
+    given = form.get("source") if file.name == PASTED else file.name
+    name = legible(given)[:LONGEST_NAME] or PASTED
+    found = Upload(name, text, None if encoding is None else format_of(text, encoding))
     if not len(found.read().frame):
         hint = "Write the names of the columns in the first line, and one row for each unit."
         raise InvalidInput("file", "rows", "none", hint)
@@ -113,7 +130,7 @@ def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
     >>> import pandas as pd
     >>> bills = pd.DataFrame({"Depot": ["Lyon"], "Customer": ["north"], "Date": [1], "EUR": [9.5]})
     >>> guessed_columns(bills)
-    Columns(arm=('Depot', 'Customer'), round='Date', loss='EUR')
+    Columns(arm=('Depot', 'Customer'), round='Date', loss='EUR', id='')
     """
     names = [name for name in map(str, table.columns) if list(table.columns).count(name) == 1]
     free = dict.fromkeys(names)
@@ -141,9 +158,18 @@ def guessed_columns(table: pd.DataFrame, arms: Collection[str] = ()) -> Columns:
     if not arm and free:
         arm = (next(iter(free)),)
         free.pop(arm[0])
+    id = next((name for name in free if _are_ids(table, name)), "")
+    free.pop(id, None)
     if not round and free:
         round = next(iter(free))
-    return Columns(arm, round, loss)
+    return Columns(arm, round, loss, id)
+
+
+def _are_ids(table: pd.DataFrame, name: str) -> bool:
+    """Return whether a column has the numbers of invoices, by its name and different values."""
+    words, values = _words(name), table[name].dropna()
+    named = any(word.startswith(INVOICE) for word in words) or bool(words & {*NUMBER})
+    return named and values.dtype.kind != "f" and 2 * values.nunique() > len(values)
 
 
 def column_named(table: pd.DataFrame, words: Collection[str]) -> str:
@@ -218,7 +244,7 @@ def draft(table: Upload) -> dict[str, str]:
     found = {"name": "" if table.name == PASTED else PurePath(table.name).stem, "content": ""}
     found |= _amounts(rows, columns) | _range(file, columns)
     if columns.round and columns.loss:
-        found |= {"content": table.text, "history": "yes"}
+        found |= {"content": table.text, "history": "yes", "source": table.name}
     if any(len(text.splitlines()) > MOST_LINES for text in found.values() if text != table.text):
         raise InvalidInput("file", f"at most {MOST_LINES} names", "more", "Use the HTTP API.")
     return found

@@ -323,7 +323,7 @@ def _check_promises(
 
 
 def _check_table(limits: ServiceLimits, study: Study, given: LearnTable) -> None:
-    columns = given.arm, given.round, given.loss, given.day_first
+    columns = given.arm, given.round, given.loss, given.day_first, given.id
     _check_size(limits, study, study.read(CheckTable(given.table, *columns)))
 
 

@@ -25,6 +25,7 @@ from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Receip
 from multiplay.learner.round_set import RoundSet
 from multiplay.savings import Savings
 from multiplay.storage import Entry, Record
+from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec, play_history, results
 from multiplay.studies.replica import REDO, REPLAY, Check, Replica
 from multiplay.studies.turn import Turn
@@ -343,6 +344,8 @@ class Reader(NamedTuple):
         Returns what plays are compared with, after checking it.
     answer : function
         Returns what was saved, or what learning cost.
+    history : function
+        Calls a function with the journal, while no other thread uses it.
     """
 
     current: Callable[[], AbstractContextManager[Engine]]
@@ -352,6 +355,7 @@ class Reader(NamedTuple):
     expected: Callable[[RoundSet, IntArray], Estimate]
     compared: Callable[[Any], Versus]
     answer: Callable[[Question], Savings]
+    history: Callable[[Callable[[JournalEntries], Any]], Any]
 
 
 class Query(AnyCommand, Generic[R]):

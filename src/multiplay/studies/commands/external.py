@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from multiplay._support.checks import true_or_false
 from multiplay._support.frames import TableFile, table_file
 from multiplay.actions import ActionSet
+from multiplay.errors import Conflict, InvalidInput
 from multiplay.learner.engine import Engine, Losses, Units
 from multiplay.learner.logged_data import (
     LoggedData,
@@ -47,12 +48,15 @@ from multiplay.studies.commands.values import (
     MISSING,
     SET,
     UNITS,
+    remark,
 )
 from multiplay.studies.entry_codec import DESCRIBE, LEARN, TABLE, StoredSet
+from multiplay.studies.imports import Import, free_name, imports, rows_known
 from multiplay.studies.replica import Check, ReplayMismatch, Replica
 from multiplay.studies.turn import Turn
 
 EXAMPLE_PLAN = {"Lyon->north": 1, "Lyon->south": 1, "Lille->north": 0, "Lille->south": 1}
+SKIP, ADD, REFUSE = AGAIN = "skip", "add", "refuse"  # what to do with known rows
 KM = {"km": {"Lyon->north": 450, "Lyon->south": 120, "Lille->north": 90, "Lille->south": 700}}
 
 
@@ -136,10 +140,11 @@ class LoggedTable:
     round: str = "round"
     loss: str = "loss"
     day_first: bool | None = None
+    id: str | None = None
 
     def read_by(self, engine: Engine) -> ReadTable:
         """Return the table as logged data, compared with the arms of an engine."""
-        columns = self.arm, self.round, self.loss, self.day_first
+        columns = self.arm, self.round, self.loss, self.day_first, self.id
         return engine.read_table(self.table, *columns)
 
     @cached_property
@@ -149,10 +154,11 @@ class LoggedTable:
 
     def plain(self, context: ClientContext) -> Plain:
         """Return the table as plain data, one list for each column."""
-        named = {*arm_columns(self.arm), self.round, self.loss}
+        named = {*arm_columns(self.arm), self.round, self.loss, self.id}
         has_more = any(name not in named for name in self.file.frame.columns)
         features = context.features() if has_more else None
-        plain = wire.of_logged_table(self.file, self.arm, self.round, self.loss, features)
+        columns = self.arm, self.round, self.loss, self.id
+        plain = wire.of_logged_table(self.file, *columns, features)
         return plain | {"day_first": checked_day_first(self.day_first)}
 
     @classmethod
@@ -175,20 +181,40 @@ class LearnTable(LoggedTable, ReportCommand):
 
     prepares = True
     skip_bad: Annotated[bool, Arg(FLAG)] = False
+    if_known: str = SKIP
+    source: str = ""
     logged: LoggedData | None = None
 
     def prepared(self: L, engine: Engine) -> L:
         """Return the command with its table as logged data."""
         skip_bad = true_or_false("skip_bad", self.skip_bad, LEAVE_OUT)
+        if self.if_known not in AGAIN:
+            raise InvalidInput("again", ", ".join(map(repr, AGAIN)), repr(self.if_known), LEAVE_OUT)
         engine.check_absorbs()
-        return replace(self, logged=self.read_by(engine).learned(skip_bad))
+        logged = self.read_by(engine).learned(skip_bad)
+        source = remark("source", self.source) if self.source else logged.source
+        return replace(self, logged=logged._replace(source=source))
 
     def do(self, turn: Turn) -> Receipt:
-        """Learn from the data."""
-        assert self.logged is not None
-        told, scales = turn.replica.learning().learn_all(self.logged)
+        """Learn from the data; of rows that are known, as ``if_known`` says."""
+        logged = self.logged
+        assert logged is not None
+        if self.if_known != ADD:
+            found = rows_known(turn.journal, logged)
+            if found.known and self.if_known == REFUSE:
+                got = f"{found.known:,} of {len(found.new):,} rows are known"
+                hint = "Leave out the rows that were learned before."
+                raise Conflict("table", "rows that are not known", got, hint)
+            if found.known == len(found.new):
+                return Receipt(None, 0, 0, repeated=True, skipped=logged.skipped, known=found.known)
+            if found.known:
+                whole = entry_codec.digest_of_table(logged)
+                logged = logged.rows(found.new)._replace(known=found.known, whole=whole)
+        if logged.source:
+            logged = logged._replace(source=free_name(turn.journal, logged.source))
+        told, scales = turn.replica.learning().learn_all(logged)
         turn.changed()
-        turn.write(TABLE, entry_codec.table_record(told, self.logged, scales), key=turn.key)
+        turn.write(TABLE, entry_codec.table_record(told, logged, scales), key=turn.key)
         return told
 
     def again(self, turn: Turn, known: Entry) -> Receipt:
@@ -201,12 +227,15 @@ class LearnTable(LoggedTable, ReportCommand):
     def plain(self, context: ClientContext) -> Plain:
         """Return the table as plain data, one list for each column."""
         skip_bad = true_or_false("skip_bad", self.skip_bad, LEAVE_OUT)
-        return super().plain(context) | {"skip_bad": skip_bad}
+        source = self.source or self.file.source
+        more = {"again": self.if_known, "source": source} if source else {"again": self.if_known}
+        return super().plain(context) | {"skip_bad": skip_bad} | more
 
     @classmethod
     def of_plain(cls: type[L], plain: Mapping[str, Any], build: Build, **more: Any) -> L:
         """Return the command of plain data."""
         options = {name: plain[name] for name in ("day_first", "skip_bad") if name in plain}
+        options |= {"if_known": plain.get("again", SKIP), "source": plain.get("source") or ""}
         return cls(**wire.to_logged_table(plain)._asdict(), **options, **more)
 
     @staticmethod
@@ -234,7 +263,9 @@ class CheckTable(LoggedTable, Query[TableCheck]):
     def read(self, reader: Reader) -> TableCheck:
         """Return what the table has."""
         with reader.current() as engine:
-            return self.read_by(engine).check
+            table = self.read_by(engine)
+        found = reader.history(lambda journal: rows_known(journal, table.logged))
+        return table.check._replace(known=found.known, changed=found.changed)
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any], build: Build, **more: Any) -> CheckTable:
@@ -245,6 +276,26 @@ class CheckTable(LoggedTable, Query[TableCheck]):
     def answer(self, plain: Plain, context: ClientContext) -> TableCheck:
         """Return what the table has from plain data."""
         return results.of_plain(TableCheck, plain, format=self.file.format)
+
+
+@verb("imports", Http("GET", "imports", QUERIES))
+@dataclass(frozen=True)
+class Imports(Query[list[Import]]):
+    """Return every table that was learned: its name, what was new in it, and if it counts."""
+
+    def read(self, reader: Reader) -> list[Import]:
+        """Return the imports, in order."""
+        found: list[Import] = reader.history(imports)
+        return found
+
+    @staticmethod
+    def present(result: list[Import]) -> Plain:
+        """Return imports as plain data."""
+        return {"items": [*map(results.to_plain, result)]}
+
+    def answer(self, plain: Plain, context: ClientContext) -> list[Import]:
+        """Return the imports of plain data."""
+        return [results.of_plain(Import, one) for one in plain["items"]]
 
 
 @verb(

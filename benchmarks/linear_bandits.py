@@ -28,8 +28,9 @@ SEED = 2031
 ARMS, CHOSEN, P, ROUNDS = 50, 5, 10, 500
 OURS: dict[str, Policy] = {
     "FeatureCTS()": FeatureCTS(),
+    "FeatureCTS(draws=True)": FeatureCTS(draws=True),
     "FeatureCTS(optimism=2)": FeatureCTS(optimism=2.0),
-    "FeatureCTS(effects=False)": FeatureCTS(effects=False),
+    "FeatureCTS(effects=False, draws=True)": FeatureCTS(effects=False, draws=True),
 }
 PYTHON = "CALVERA_PYTHON"  # the interpreter of an environment in which calvera is installed
 
@@ -117,7 +118,7 @@ def calvera(trials: int | None, run: Runner) -> list[Section]:
 MANY = (1000, 3000, 10000)
 BOUNDED = 20  # features
 PAPER: dict[str, Policy] = {
-    "FeatureCTS(effects=False)": FeatureCTS(effects=False),
+    "FeatureCTS(effects=False, draws=True)": FeatureCTS(effects=False, draws=True),
     "FeatureCTS(effects=False, optimism=1)": FeatureCTS(effects=False, optimism=1.0),
     "FeatureCTS()": FeatureCTS(),
     "GenCTS()": GenCTS(),

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiplay.types import FloatArray, IntArray
 
-SIZES = (0.0, 0.01, 0.03, 0.1, 0.3)
+SIZES = (0.0, 0.0125, 0.03, 0.075, 0.2)
 CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])
 
 
@@ -91,7 +91,7 @@ class FeatureTwin:
         if self.effects:
             for i, n, s in zip(arms, a, scatter, strict=True):
                 if n > 1 and np.isfinite(s):
-                    self.noise.add(2500 * (n - 1), [0.0, 1.0, q[i]], s / (n - 1))
+                    self.noise.add(50_000 * (n - 1), [0.0, 1.0, q[i]], s / (n - 1))
             self.noise.fit()
             u, e, k = self.noise.values
         else:

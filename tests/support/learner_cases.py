@@ -144,6 +144,7 @@ WITH_FEATURES: dict[str, mp.Policy | None] = {
     "default": None,
     "FeatureCTS": mp.FeatureCTS(),
     "FeatureCTS discount": mp.FeatureCTS(**DISCOUNT),
+    "FeatureCTS draws": mp.FeatureCTS(draws=True, priors=1),
     "FeatureCTS optimism": mp.FeatureCTS(optimism=2.0),
 }
 MOST = ("units", "totals", "late", "parts", "ranges by arm", "rewards", "varying", "external")

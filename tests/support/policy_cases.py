@@ -94,6 +94,7 @@ GROUPS: dict[str, Group] = {
         mp.FeatureCTS,
         {
             "discount": DISCOUNT,
+            "draws": {"draws": True, "priors": 1},
             "linear": {"effects": False},
             "optimism": {"optimism": 2.0},
             "followed": FOLLOWED,

@@ -23,7 +23,27 @@ OLD: dict[str, tuple[dict[str, Any], mp.Policy]] = {
         {"type": "BootstrapCTS", "change": "follow", "curiosity": 0.1},
         mp.BootstrapCTS(memory=mp.Changes(), curiosity=0.1),
     ),
-    "features": ({"type": "FeatureCTS", "change": "follow"}, mp.FeatureCTS(memory=mp.Changes())),
+    "features": (
+        {"type": "FeatureCTS", "effects": True, "optimism": None, "change": "follow"},
+        mp.FeatureCTS(memory=mp.Changes(), draws=True, priors=1),
+    ),
+    "features, by hand": (
+        {"type": "FeatureCTS", "change": "follow"},
+        mp.FeatureCTS(memory=mp.Changes()),
+    ),
+    "features with optimism": (
+        {"type": "FeatureCTS", "effects": True, "optimism": 2.0, "memory": None},
+        mp.FeatureCTS(optimism=2.0, priors=1),
+    ),
+    "a model of features": (
+        {
+            "type": "Composed",
+            "posterior": {"type": "FeatureModel", "memory": {"type": "Keep"}, "effects": True},
+            "rule": {"type": "Mean"},
+            "replan": None,
+        },
+        mp.Composed(mp.FeatureModel(priors=1), mp.Mean()),
+    ),
     "ordered units": ({"type": "GenCTS", "units": "ordered"}, mp.GenCTS(unit_means="ordered")),
     "copies": (
         {"type": "Duplicated", "policy": {"type": "BootstrapCTS", "change": "follow"}},

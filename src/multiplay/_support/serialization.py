@@ -28,6 +28,10 @@ WITHOUT_ARRAYS: dict[str, Any] = {  # builders of containers without arrays
     "mapping": lambda keys, values: dict(zip(keys, values, strict=True)),
 }
 ADDED = {"Transport": ("surplus", "slack")}  # a setting, and the older one that included it
+OLDER: dict[str, dict[str, Any]] = {  # settings that came later, with what was done before
+    "FeatureCTS": {"draws": True, "priors": 1},
+    "FeatureModel": {"priors": 1},
+}
 FORMER = {"Changing": "TimeVarying"}  # classes by their names in older versions
 MEMORIES = {"follow": {"type": "Changes"}, "ignore": None}  # of the setting "change"
 RENAMED_SETTINGS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {  # names, and values, of 0.9
@@ -154,7 +158,8 @@ def completed(header: Any) -> Any:
     """Return packed data of any version as this one writes them: with all settings and new names.
 
     All settings are packed, so one that is missing is newer than the data. ``slack`` of a transport
-    set once allowed more than the demand, which is ``surplus`` now.
+    set once allowed more than the demand, which is ``surplus`` now. A model of features that was
+    packed has ``effects``; a table by hand may leave it out, and has the defaults of this version.
 
     Examples
     --------
@@ -180,7 +185,17 @@ def completed(header: Any) -> Any:
     new, old = ADDED.get(str(header.get("type")), (None, None))
     if new is not None and new not in full:
         full[new] = full.get(old, False)
+    if "effects" in full:
+        full = _with_older(full)
     return _constrained(full) if "policy" in full else full
+
+
+def _with_older(full: dict[str, Any]) -> dict[str, Any]:
+    """Return a packed model of features with the settings that came after it was packed."""
+    found = OLDER.get(str(full.get("type")), {}) | full
+    if found.get("draws") and found.get("optimism") is not None:
+        found["draws"] = False
+    return found
 
 
 def _constrained(full: dict[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,17 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 TAU = 0.5  # standard deviation of a coefficient before anything is seen
 INTERCEPT = 0.5  # mean of the first coefficient; that of the others is 0
-SIZES = np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2  # of the variance of effects of arms
+PRIORS = 2  # those of new learners, see ``SIZES`` and ``NOISE_WEIGHT``
+SIZES = {  # of the variance of effects of arms: within a factor of 2.7, intervals are nearly right
+    1: np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2,
+    2: np.array([0.0, 0.0125, 0.03, 0.075, 0.2]) ** 2,
+}
 EVEN = np.full(5, 0.2)  # chances of the sizes, before anything is seen
 CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # without features: arms that are alike are rare
 ROUND_0, UNIT_0 = 0.05**2, 0.25  # variances s_u^2 and s_e^2 before anything is seen
 ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
-UNIT_WEIGHT = 4.0 * kernels.WITHIN  # weight of s_e^2: four degrees of freedom
+UNIT_WEIGHT = 10_000.0  # weight of s_e^2: an error of a prediction, once means are known
+NOISE_WEIGHT = {1: 4.0, 2: 0.2}  # deviations of units in a round that the first s_e^2 counts as
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
@@ -129,6 +134,9 @@ class FeatureRegression:
         Whether to look for changes: a second posterior begins from the prior now and then, after
         32, 64, 32, 128, ... rounds, and replaces the first when it has predicted the reports since
         then 10^9 times as well.
+    priors
+        Which sizes :math:`s_b` has, and as how many squared deviations of the units of a round from
+        their average the first guess of :math:`s_e^2` counts: 2; 1 has those of before 0.10.0.dev5.
 
     Examples
     --------
@@ -153,13 +161,15 @@ class FeatureRegression:
     effects: bool = True
     discount: float | None = None
     follow: bool = False
+    priors: int = PRIORS
 
     # ------------------------------------------------------------ state
 
     @property
     def sizes(self) -> FloatArray:
         """The variances that effects of arms may have."""
-        return SIZES if self.effects else SIZES[:1]
+        sizes = SIZES[self.priors]
+        return sizes if self.effects else sizes[:1]
 
     def start(self, d: int, p: int, trials: int) -> Arrays:
         """Return the state before anything is learned."""
@@ -235,7 +245,8 @@ class FeatureRegression:
             arrays[f"{which}{name}"] for name in (*BY_ARM, *TRIANGLES)
         )
         own = N, Z, X, R, z, ev, noise, fit, bends
-        kernels.learn(*reports, *own, *scatter, self.sizes, self.effects)
+        within = UNIT_WEIGHT / NOISE_WEIGHT[self.priors] if self.effects else 0.0
+        kernels.learn(*reports, *own, *scatter, self.sizes, within)
 
     def pass_round(self, arrays: Arrays) -> None:
         """Let a round pass, before its reports are learned: forget, or look for a change."""

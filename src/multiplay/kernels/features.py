@@ -29,7 +29,6 @@ from multiplay.types import FloatArray, IntArray
 UU, UE, UQ, EE, EQ, QQ, TU, TE, TQ, ROUND, UNIT, COIN = range(12)  # columns of ``noise``
 NOISES = 12
 WEIGHT = 0.01  # added to a variance before it is a weight: small estimates must not own the fit
-WITHIN = 2500.0  # weight of a squared deviation within a round, for each degree of freedom
 LEAST_ROUND, LEAST_UNIT = 1e-5, 1e-6  # of the variances s_u^2 and s_e^2
 LEAST_MEAN = 0.03  # of a chance, when its variance m (1 - m) is predicted
 NEGLIGIBLE = 1e-12  # probability of a size that beliefs leave out
@@ -224,15 +223,16 @@ def learn(
     W: FloatArray,
     h: FloatArray,
     sizes: FloatArray,
-    learns_noise: bool,
+    within: float,
 ) -> None:
     """Add the reports of a round in every trial: ``arms`` of which a units have the average y.
 
     Arm -1 is no arm, nor is one with a = 0. ``scatter`` is the sum of squared deviations of the
-    units from y, NaN if they are not known. W and h are kept if they are not empty: the scatter of
-    phi within the arms, and its product with y.
+    units from y, NaN if they are not known; ``within`` is the weight of each of their degrees of
+    freedom in the fit of the noise, which is not learned if it is 0. W and h are kept if they are
+    not empty: the scatter of phi within the arms, and its product with y.
     """
-    K, p, G = arms.shape[1], phi.shape[2], len(sizes)
+    K, p, G, learns_noise = arms.shape[1], phi.shape[2], len(sizes), within > 0.0
     x, theta, m, q = np.empty(p), np.empty(p), np.empty(K), np.empty(K)
     for k in range(len(arms)):
         own, best = noise[k], best_size(ev[k])
@@ -245,7 +245,7 @@ def learn(
                 q[j] = coin(m[j])
                 if learns_noise and a[k, j] > 1.0 and not math.isnan(scatter[k, j]):
                     dof = a[k, j] - 1.0
-                    add_error(own, WITHIN * dof, 0.0, 1.0, q[j], scatter[k, j] / dof)
+                    add_error(own, within * dof, 0.0, 1.0, q[j], scatter[k, j] / dof)
         if learns_noise:
             fit_noise(own)
         for j in range(K):

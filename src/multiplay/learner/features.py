@@ -36,6 +36,9 @@ LEAST_ROUNDS = 30.0  # before residuals are judged
 CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
 DECLARED_HERE = Option("features", "Features(...)")
+BESIDE = FeatureRegression(
+    priors=1
+)  # of policies without features, as in 0.9: they do not store it
 MOST_ARMS = 10_000  # of a set whose oracle is called to find out whether plans differ
 
 
@@ -455,7 +458,7 @@ def new_table(features: Any, arm_features: Any) -> ArmFeatures | None:
 def model_of(policy: Policy) -> FeatureRegression:
     """Return the model of the beliefs: it forgets as the policy does."""
     posterior = policy.posterior if isinstance(policy, ArmPolicy) else None
-    return posterior.model if isinstance(posterior, FeatureModel) else FeatureRegression()
+    return posterior.model if isinstance(posterior, FeatureModel) else BESIDE
 
 
 def scattered(phi: FloatArray, action: IntArray) -> FeatureRows:

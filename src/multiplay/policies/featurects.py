@@ -1,21 +1,22 @@
-"""FeatureCTS: Thompson sampling from a model of features and of what each arm has for itself."""
+"""FeatureCTS: optimistic quantiles of a model of features and of what each arm has for itself."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from multiplay._support.checks import is_number
+from multiplay._support.checks import is_number, true_or_false
+from multiplay.beliefs.features import PRIORS
 from multiplay.errors import InvalidInput
 from multiplay.policies.base import PolicyCost
 from multiplay.policies.index import FeaturePolicy, Parts, memory_of, planner_of
-from multiplay.policies.rules import Draw, Optimism
+from multiplay.policies.rules import Draw, Optimism, OptimisticQuantile
 from multiplay.posteriors.features import FeatureModel
 from multiplay.posteriors.memories import Memory
 
 
 @dataclass(frozen=True, repr=False)
 class FeatureCTS(FeaturePolicy):
-    r"""Play the best action for mean losses (or rewards) drawn from a model of their features.
+    r"""Play the best action for optimistic quantiles of a model of losses by their features.
 
     The loss of a unit of arm i in round t is taken to be
 
@@ -28,16 +29,18 @@ class FeatureCTS(FeaturePolicy):
     with :math:`m = (\tfrac{1}{2}, 0, \ldots, 0)`. :math:`\theta` is what the features
     :math:`\phi_{t,i}` of an arm in the round say, :math:`b_i` what the arm has for itself, and
     :math:`u_{t,i}` what its units share in the round. An arm with many reports is learned for
-    itself; a new arm starts from its features. Each round, :math:`\theta` and b are drawn from
-    their exact posterior, and
+    itself; a new arm starts from its features. With the exact posterior, a normal distribution with
+    mean :math:`\mu_i` and deviation :math:`\sigma_i` for each arm, in each round
 
     .. math::
 
-        a = \operatorname*{arg\,min}_{a \in \mathcal{A}}
-            \sum_i a_i \bigl(\langle \theta, \phi_{t,i} \rangle + b_i\bigr),
+        a = \operatorname*{arg\,min}_{a \in \mathcal{A}} \sum_i a_i (\mu_i - x_i \sigma_i), \qquad
+        x_i = \max\Bigl(\tfrac12 (1 + u_i) \sqrt{\tfrac12 \ln(t + 10)},\; \xi\Bigr),
 
-    arg max for rewards. The variances are learned: those of units and rounds from squared errors of
-    predictions, and :math:`s_b \in \{0, .01, .03, .1, .3\}` is drawn by its evidence.
+    with one :math:`\xi \sim \mathcal{N}(0, 1)` in a round and one uniform :math:`u_i` for each arm:
+    see ``OptimisticQuantile``. Rewards have +, and arg max. The variances are learned: those of
+    units and rounds from squared errors of predictions, and
+    :math:`s_b \in \{0, .0125, .03, .075, .2\}` by its evidence.
 
     Features come with the set of each round, ``actions.features``. Without them the only feature is
     1: arms differ by :math:`b_i` alone. An objective that is not linear takes means cut to [0, 1].
@@ -50,12 +53,16 @@ class FeatureCTS(FeaturePolicy):
         For losses that drift: in (0, 1), the weight of a report fades by this factor for every
         round told. It takes 5 d p^2 multiplications a round.
     effects
-        False for the linear model of the literature, CombLinTS: :math:`b_i = u_{t,i} = 0`, and
-        units have variance 1/4. It is worse where features do not explain the losses.
+        False for the linear model of the literature: :math:`b_i = u_{t,i} = 0`, and units have
+        variance 1/4. It is worse where features do not explain the losses.
+    draws
+        True for Thompson sampling: :math:`\theta` and b are drawn from the posterior. It takes
+        less time where arms are very many, and more rounds. With ``effects=False`` it is CombLinTS.
     optimism
-        If given, nothing is drawn: each arm has its mean less (for rewards: plus) so many standard
-        deviations. 2.0 needs fewer rounds than drawing where reports are not late; with
-        ``effects=False`` it is CombLinUCB.
+        If given, each arm has its mean less (for rewards: plus) so many standard deviations, in
+        every round. With ``effects=False`` it is CombLinUCB.
+    priors
+        2, or 1 for the priors of before 0.10.0.dev5: older studies continue with them.
     memory
         Which reports count. ``Changes()`` looks for changes of all coefficients: a second posterior
         begins from nothing now and then, and replaces the first once it has predicted the losses
@@ -91,20 +98,29 @@ class FeatureCTS(FeaturePolicy):
     array([[0, 0, 1]])
     """
 
-    does = "Plays each plan as often as it is likely to be the best, by a model of the features."
+    does = "Plays the plan that may well be the best, by a model of the features."
     cost = PolicyCost(step=5.0)
 
     discount: float | None = field(default=None, kw_only=True)
     effects: bool = field(default=True, kw_only=True)
+    draws: bool = field(default=False, kw_only=True)
     optimism: float | None = field(default=None, kw_only=True)
+    priors: int = field(default=PRIORS, kw_only=True)
     memory: Memory | None = field(default=None, kw_only=True)
     replan: str | None = field(default=None, kw_only=True)
 
     def parts(self) -> Parts:
-        """Return a draw of the model, or means less deviations."""
+        """Return an optimistic quantile of the model, a draw, or means less deviations."""
         given, memory = self.optimism, memory_of(self.memory, self.discount)
+        true_or_false("draws", self.draws, "Write True to draw from the posterior.")
         if given is not None and not (is_number(given) and 0 <= given < np.inf):
-            hint = "Use 2.0, or leave it out to draw from the posterior."
+            hint = "Use 2.0, or leave it out for a level that grows with the round."
             raise InvalidInput("optimism", "a number of at least 0", repr(given), hint)
-        rule = Draw() if given is None else Optimism(given)
-        return Parts(FeatureModel(memory, self.effects), rule, planner_of(self.replan, memory))
+        if self.draws and given is not None:
+            got = f"draws=True and optimism={given!r}"
+            raise InvalidInput("optimism", "one rule", got, "Leave out one of them.")
+        rule = (
+            Optimism(given) if given is not None else Draw() if self.draws else OptimisticQuantile()
+        )
+        posterior = FeatureModel(memory, self.effects, self.priors)
+        return Parts(posterior, rule, planner_of(self.replan, memory))

@@ -5,8 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
+from multiplay._support.checks import is_integer
 from multiplay.actions import ActionSet
-from multiplay.beliefs.features import FeatureRegression, Reports
+from multiplay.beliefs.features import PRIORS, SIZES, FeatureRegression, Reports
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
 from multiplay.feedback import Feedback
@@ -31,6 +32,8 @@ class FeatureModel(Posterior):
         ``Keep()``, ``Discount(...)`` or ``Changes()``.
     effects
         Whether arms and rounds have effects of their own.
+    priors
+        2, or 1 for the priors of before 0.10.0.dev5: older studies continue with them.
 
     Examples
     --------
@@ -46,11 +49,14 @@ class FeatureModel(Posterior):
     shared = FeatureRegression.SHARED
 
     effects: bool = True
+    priors: int = PRIORS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.effects, bool):
             raise InvalidInput("effects", "True or False", repr(self.effects), "Leave it out.")
+        if not (is_integer(self.priors) and self.priors in SIZES):
+            raise InvalidInput("priors", "1 or 2", repr(self.priors), "Leave it out.")
 
     def lacks(self, method: str) -> str | None:
         """Return why a method cannot be called."""
@@ -61,7 +67,7 @@ class FeatureModel(Posterior):
         """The model, with the settings of the posterior."""
         memory = self.memory
         discount = memory.discount if isinstance(memory, Discount) else None
-        return FeatureRegression(self.effects, discount, memory.follows)
+        return FeatureRegression(self.effects, discount, memory.follows, self.priors)
 
     def start(self, actions: ActionSet, trials: int) -> Arrays:
         """Return the posterior before anything is seen."""

@@ -32,6 +32,7 @@ SETTINGS: list[dict[str, Any]] = [
     {},
     {"discount": 0.9},
     {"effects": False},
+    {"draws": True},
     {"optimism": 2.0},
     {"effects": False, "optimism": 1.0},
     {"memory": Changes()},
@@ -181,6 +182,7 @@ def test_external_plans_teach_as_plays_do() -> None:
     told = lost(play)
     policy.update(today, played, play, told, rng)
     policy.absorb(today, absorbed, told, rng)
+    assert played.pop("t") == absorbed.pop("t") + 1  # rounds are those of plays
     assert all(np.array_equal(array, absorbed[name]) for name, array in played.items())
 
 
@@ -223,6 +225,9 @@ def test_a_new_arm_starts_from_its_features() -> None:
         ("discount", {"discount": "0.9"}),
         ("effects", {"effects": 1}),
         ("optimism", {"optimism": -1.0}),
+        ("optimism", {"optimism": 1.0, "draws": True}),
+        ("draws", {"draws": "random"}),
+        ("priors", {"priors": 3}),
         ("change", {"change": "follow"}),
         ("memory", {"memory": "Changes"}),
         ("memory", {"memory": Window(9)}),

@@ -55,7 +55,10 @@ class Result(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
-ARMS = ("arm", "seen", "mean", "low", "high", "average", "spread", "last_seen", "share")
+ARMS = (
+    *("arm", "seen", "mean", "low", "high", "average", "spread", "last_seen", "share"),
+    "long_run",
+)
 DRIFT = ("arm", "since", "before", "after", "units", "sure", "acted", "certain", "arms")
 EFFECTS = ("feature", "per", "effect", "low", "high", "changes_plans", "text")
 ARM_EFFECTS = ("arm", "effect", "low", "high")

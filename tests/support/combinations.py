@@ -22,6 +22,7 @@ OPTIONS: dict[str, str] = {  # each with what it is, for the page
     "discount": "old reports fade: `discount=`",
     "window": "only the last rounds count: `window=`",
     "changes followed": "changes are found: `memory=Changes()`",
+    "persistence followed": "losses that persist are found: `memory=Persists()`",
     "one seed": "one random number for all arms: `shared_seed=True`",
     "pseudo units": "pseudo units at the ends of the range other than one: `w=`",
     "rare planning": 'few calls of the solver: `replan="rarely"`',
@@ -166,6 +167,11 @@ REASONS: dict[str, Reason] = {
         "A report that leaves the window would have to be taken out with the features of its day, "
         "which are not kept. A discount, or following changes, needs none of them.",
     ),
+    "persistence": Reason(
+        NOT_BUILT,
+        "The filters of losses that persist are those of the moments of arms, which `PooledCTS` "
+        "and `BootstrapCTS` read.",
+    ),
     "joint draw": Reason(
         NOT_BUILT, "The coefficients are drawn together, each with its own number."
     ),
@@ -215,6 +221,10 @@ def pairs(these: str | tuple[str, ...], others: str | tuple[str, ...], *refusal:
 OF_OPTIONS: Pairs = {
     **pairs("discount", "window", "window", "memory"),
     **pairs(("discount", "window"), "changes followed", "memory", "memory"),
+    **pairs(("discount", "window"), "persistence followed", "memory", "memory"),
+    **pairs("changes followed", "persistence followed", "", "memory"),
+    **pairs("persistence followed", "ordered units", "memory", "persistence"),
+    **pairs("persistence followed", "features", "memory", "persistence"),
     **pairs("window", "ordered units", "window", "window of units"),
     **pairs("window", "features", "", "old features"),
     **pairs("changes followed", "ordered units", "memory", "means of units"),
@@ -235,8 +245,9 @@ OF_OPTIONS: Pairs = {
     **pairs("known costs", "not a sum", "", "sets"),
 }
 
-MEMORIES = ("discount", "window", "changes followed")
+MEMORIES = ("discount", "window", "changes followed", "persistence followed")
 NOT_LEARNING = ("RandomAction",)
+WITHOUT_MOMENTS = tuple(name for name in INDEX if name not in ("BootstrapCTS", "PooledCTS"))
 PLAIN = ("ESCB", "OLSUCBC", "LinTS", "LinUCB")  # without memory
 NO_DRAW = ("CombUCB", "FollowTheLeader", "EpsilonGreedy", "GLRCUCB", *WHOLE)
 FIXED_SET = ("GLRCUCB", "OLSUCBC", *ROUND)
@@ -248,6 +259,7 @@ OF_POLICIES: Pairs = {
     **pairs(POLICIES, "ordered units", "", "order"),
     **pairs(PLAIN, MEMORIES, "", "memory of sums"),
     **pairs("COSV", "changes followed", "memory", "squares"),
+    **pairs((*WITHOUT_MOMENTS, "FeatureCTS"), "persistence followed", "memory", "persistence"),
     **pairs(DRAWN, MEMORIES, "", "memory of estimates"),
     **pairs("GLRCUCB", MEMORIES, "", "own memory"),
     **pairs("FeatureCTS", "window", "", "old features"),

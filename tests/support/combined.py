@@ -74,6 +74,7 @@ class Setup:
     policy: str = "BootstrapCTS"
     copies: bool = False
     of_policy: dict[str, Any] = field(default_factory=dict)
+    memories: list[mp.Changes] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
     sets: Callable[..., mp.ActionSet] = lanes
     varies: bool = False
@@ -95,7 +96,8 @@ FEATURES = mp.Features(day=mp.Flag())
 OPTIONS: dict[str, Callable[[Setup], Any]] = {
     "discount": lambda one: one.of_policy.update(discount=0.9),
     "window": lambda one: one.of_policy.update(window=4),
-    "changes followed": lambda one: one.of_policy.update(memory=mp.Changes()),
+    "changes followed": lambda one: one.memories.append(mp.Changes()),
+    "persistence followed": lambda one: one.memories.append(mp.Persists()),
     "one seed": lambda one: one.of_policy.update(shared_seed=True),
     "pseudo units": lambda one: one.of_policy.update(w=0.5),
     "rare planning": lambda one: one.of_policy.update(replan="rarely"),
@@ -128,6 +130,10 @@ def policy_of(one: Setup) -> mp.Policy:
     """Return the policy; an option that it does not have is refused by its name."""
     make = POLICIES[one.policy]
     options = dict(one.of_policy)
+    if one.memories:
+        options["memory"], *more = one.memories
+        if more:
+            raise NoSuchOption("memory", "one memory", repr(more), "Leave out one of them.")
     if one.policy in HORIZONS:
         options["horizon"] = HORIZONS[one.policy]
     known = {each.name for each in fields(make)}  # type: ignore[arg-type]

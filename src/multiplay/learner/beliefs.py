@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from multiplay.actions.base import sums_by_unit
+from multiplay.beliefs.persisting import PersistingPosterior
 from multiplay.beliefs.posterior import Posterior
 from multiplay.features import FeatureRows
 from multiplay.kernels.moments import SEEN
@@ -34,15 +35,17 @@ class Beliefs:
 
     def __init__(self, state: PolicyState) -> None:
         self.state = state
-        self._posterior: tuple[int, Posterior] | None = None
+        self._posterior: tuple[int, Posterior | PersistingPosterior] | None = None
 
     @property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> Posterior | PersistingPosterior:
         """The posterior of the present moments, computed once for each state."""
         moments = self.state.moments
         if self._posterior is None or self._posterior[0] != moments.version:
             found = Posterior(moments.sums, moments.common, *self._shares())
-            self._posterior = moments.version, found
+            persisting = moments.persisting
+            whole = found if persisting is None else PersistingPosterior(found, persisting)
+            self._posterior = moments.version, whole
         return self._posterior[1]
 
     def _shares(self) -> tuple[FloatArray, FloatArray] | tuple[()]:
@@ -133,6 +136,15 @@ class Beliefs:
             return np.full(len(state.arms.names), np.nan)
         low, high = state.ranges.of(state.arms.names)
         return np.clip(state.ranges.from_shares(self.posterior.mean), low, high)
+
+    def long_run(self) -> FloatArray:
+        """Return the means to which losses return, where they persist; else the means."""
+        posterior, state = self.posterior, self.state
+        if self.knows_rounds_only or not isinstance(posterior, PersistingPosterior):
+            return self.means()
+        return np.clip(
+            state.ranges.from_shares(posterior.long_run), *state.ranges.of(state.arms.names)
+        )
 
     def table(self, level: float, given: Any = None) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means and both ends of their intervals, for all arms ever seen.

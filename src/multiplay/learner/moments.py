@@ -27,7 +27,7 @@ from multiplay.policies import Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.index import ArmPolicy, expects_changes
 from multiplay.posteriors.features import FeatureModel
-from multiplay.posteriors.memories import COMMON, MOMENTS, Changes, Memory, follow
+from multiplay.posteriors.memories import COMMON, FILTERS, GAPS, MOMENTS, Changes, Memory
 from multiplay.posteriors.moments import Moments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -125,6 +125,11 @@ class ArmMoments:
         return common
 
     @property
+    def persisting(self) -> Arrays | None:
+        """The state of losses that may persist; None if they are not taken to."""
+        return self._state if FILTERS in self._state else None
+
+    @property
     def seen(self) -> FloatArray:
         """The units of each arm that count."""
         return self.sums[:, kernels.N]
@@ -164,7 +169,7 @@ class ArmMoments:
         """Add new arms at the end, up to this number; the policy has added them."""
         if self.own is not None:
             fresh = self._start(arms - self.own[MOMENTS].shape[1])
-            for name in self.own.keys() - {COMMON, "t"}:
+            for name in self.own.keys() - {COMMON, GAPS, "t"}:
                 self.own[name] = np.concatenate([self.own[name], fresh[name]], axis=1)
         self.version += 1
 
@@ -187,11 +192,8 @@ class ArmMoments:
             return learned
         reports = np.zeros((self.own[MOMENTS].shape[1], kernels.KEPT))
         kernels.summarise(ALL if places is None else places, *report, reports)
-        if self.follows:
-            follow(self.own, reports[None])
-        else:
-            known = Feedback.of_reports(reports[None])
-            self.memory.learn(self._posterior, self.own, known, NO_NUMBERS)
+        known = Feedback.of_reports(reports[None])
+        self.memory.learn(self._posterior, self.own, known, NO_NUMBERS)
         return reports
 
     def restart(self, restart: Restart) -> None:

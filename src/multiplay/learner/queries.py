@@ -252,6 +252,7 @@ def arms_frame(
             "spread": beliefs.spreads()[rows],
             "last_seen": times(columns["last"]),
             "share": columns["plans"] / max(state.told + state.statistics.external, 1),
+            "long_run": mean[rows] if state.features else beliefs.long_run()[rows],
         }
     )
     if state.features is not None:

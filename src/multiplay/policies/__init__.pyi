@@ -43,6 +43,7 @@ from multiplay.posteriors.coins import Coins as Coins
 from multiplay.posteriors.features import FeatureModel as FeatureModel
 from multiplay.posteriors.memories import (
     Changes as Changes,
+    Persists as Persists,
     Discount as Discount,
     Keep as Keep,
     Window as Window,

@@ -63,8 +63,9 @@ class BootstrapCTS(IndexPolicy):
         Which reports count. ``Changes()``: an arm whose losses changed forgets what it was told
         before, by itself. Each arm keeps hypotheses "the same mean since round s", and a draw picks
         one of them by its weight. Arms that were not seen of late may have moved as those that
-        were; a change that most arms share moves idle arms as well. None: all losses count alike,
-        or as ``discount`` or ``window`` say.
+        were; a change that most arms share moves idle arms as well. ``Persists()``: losses that
+        were high in the last rounds stay high for a while. None: all losses count alike, or as
+        ``discount`` or ``window`` say.
     shared_seed
         The same random numbers for all arms of a round (docs/choosing.md#one-seed-for-all-arms):
         one for :math:`\kappa_i`, at whose quantile all arms draw it; one for the weights, at

@@ -33,13 +33,13 @@ from multiplay.posteriors.averages import Normal
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import ORDERED
 from multiplay.posteriors.features import FeatureModel, check_width, rows_of
-from multiplay.posteriors.memories import Changes, Discount, Keep, Memory, Window
+from multiplay.posteriors.memories import Changes, Discount, Keep, Memory, Persists, Window
 from multiplay.posteriors.moments import LossMoments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
 
 FITTING: dict[str, tuple[Memory | Rule, ...]] = {  # parts to use instead of one that does not fit
-    "memory": (Keep(), Discount(0.99), Window(100), Changes()),
+    "memory": (Keep(), Discount(0.99), Window(100), Changes(), Persists()),
     "rule": (Draw(), Draw(shared=True), Bound(), Optimism(1.0), OptimisticQuantile(), Mean()),
 }
 ROUNDS_TIMES_ARMS = 1_000_000  # of a window: all of them are kept, and saved

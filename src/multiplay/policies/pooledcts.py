@@ -46,7 +46,8 @@ class PooledCTS(IndexPolicy):
     memory
         Which reports count, in place of both: ``Changes()`` lets an arm whose losses changed forget
         what it was told before, by itself. A ``Learner`` and a ``Study`` have
-        ``PooledCTS(memory=Changes())`` unless a policy is given.
+        ``PooledCTS(memory=Changes())`` unless a policy is given. ``Persists()``: losses that were
+        high in the last rounds stay high for a while, see docs/persists.md.
     replan
         "rarely": the solver is called in few rounds, and the best of the plans that it found is
         played in the others, see "Few calls of the solver" in docs/choosing.md. None: it is called

@@ -13,7 +13,7 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import Restart
 from multiplay.feedback import Feedback
 from multiplay.kernels.moments import AVERAGE, MEAN, UNITS, N
-from multiplay.posteriors.memories import COMMON, Keep, Memory, picked, settled
+from multiplay.posteriors.memories import COMMON, GAPS, Keep, Memory, picked, settled
 from multiplay.random import Rng, standard_normal
 from multiplay.types import Arrays, BoolArray, FloatArray
 
@@ -63,7 +63,7 @@ class Posterior(ABC):
     by_unit: ClassVar[bool] = False
     restarts: ClassVar[bool] = True
     pools: ClassVar[bool] = False
-    shared: ClassVar[tuple[str, ...]] = (COMMON,)
+    shared: ClassVar[tuple[str, ...]] = (COMMON, GAPS)
 
     memory: Memory = field(default_factory=Keep)
 

@@ -11,7 +11,7 @@ from multiplay._support.checks import integer_setting, is_number
 from multiplay.beliefs.restart import Restart, restart_hypotheses
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback, arm_totals
-from multiplay.kernels import change
+from multiplay.kernels import change, persistence
 from multiplay.kernels.hypotheses import (
     H_MEAN,
     H_N,
@@ -29,6 +29,7 @@ from multiplay.types import Arrays, FloatArray, IntArray
 
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
 MOMENTS = "moments"  # the state: nine numbers for each arm, see multiplay.kernels.moments
+FILTERS, TRACES, GAPS = PERSISTENCE = "filters", "traces", "gaps"  # of ``Persists``; gaps: shared
 COMMON = "common"  # two that all arms share, if a learner's beliefs read the state: ``common_of``
 
 
@@ -243,7 +244,7 @@ class Changes(Memory):
     ['changes', 'all']
     """
 
-    calls = ("counts",)
+    calls: ClassVar[tuple[str, ...]] = ("counts",)
     follows = True
     says = "It follows changes."
 
@@ -262,6 +263,58 @@ class Changes(Memory):
         hypotheses, _, marks, snaps = (state[name] for name in HYPOTHESES)
         for one in zip(state[MOMENTS], hypotheses, marks, snaps, strict=True):
             restart_hypotheses(*one, restart, offset=1)  # t is that of the next round
+
+
+@dataclass(frozen=True)
+class Persists(Changes):
+    r"""Losses that persist: a lane that was dear yesterday is dear today, and less so in a week.
+
+    The average of a report of arm i in round t is
+
+    .. math::
+
+        y = \mu_i + x_{it} + \text{noise}, \qquad
+        x_{i,t+1} = \rho\, x_{it} + \mathcal{N}\bigl(0, (1 - \rho^2)\, v\, \sigma_i^2\bigr),
+
+    with the learned noise :math:`\sigma_i^2`. There are 17 pairs :math:`(\rho, v)`; "nothing
+    persists"; and ``Changes``. All reports of all arms weigh these models by how well each
+    foresaw them. What is believed of an arm is its mean in the next round: it returns to the mean
+    of the arm while the arm is idle.
+
+    Where a model that persists is drawn by its weight, an arm counts as its mean in the next round
+    less one standard deviation, for rewards plus; else as with ``Changes``. See docs/persists.md.
+
+    Examples
+    --------
+    >>> from multiplay import Learner, Persists, PooledCTS, Transport
+    >>> learner = Learner(Transport([1, 4, 5], [4, 6]), PooledCTS(memory=Persists()))
+    >>> sum(learner.ask().plan.values())
+    10
+    """
+
+    calls = ("counts", "persist")
+    says = "It follows changes, and losses that persist for some rounds."
+
+    def start(self, of: Sums, trials: int, d: int) -> Arrays:
+        """Return the state of ``Changes``, and filters of no report."""
+        state = super().start(of, trials, d)
+        state[FILTERS] = np.zeros((trials, d, persistence.ROWS, persistence.FILTER))
+        state[TRACES] = np.zeros((trials, d, persistence.TRACE))
+        return state | {GAPS: np.zeros((trials, persistence.OCTAVES, 2))}
+
+    def learn(self, of: Sums, state: Arrays, feedback: Feedback, rng: Rng) -> None:
+        """Learn the report of each arm; hypotheses come last, for they forecast it too."""
+        filters, traces, gaps = (state[name] for name in PERSISTENCE)
+        hypotheses, marks, t = state["hypotheses"], state["marks"], state["t"]
+        reports = summaries(state, feedback)
+        persistence.learn(filters, traces, gaps, hypotheses, marks, t, reports)
+        super().learn(of, state, feedback, rng)
+
+    def restart(self, of: Sums, state: Arrays, restart: Restart) -> None:
+        """Let each arm begin with one report, the average of what counts."""
+        super().restart(of, state, restart)
+        for arrays in zip(state[FILTERS], state[TRACES], strict=True):
+            persistence.begin_again(*arrays, restart.places, restart.sums)
 
 
 def follow(state: Arrays, reports: FloatArray) -> None:

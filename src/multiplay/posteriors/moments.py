@@ -12,16 +12,24 @@ from multiplay.actions import ActionSet
 from multiplay.beliefs.restart import Restart
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
-from multiplay.kernels import beliefs, change
+from multiplay.kernels import beliefs, change, persistence
 from multiplay.kernels import bootstrap as kernels
 from multiplay.kernels import moments as columns
 from multiplay.kernels.hypotheses import COLUMNS, MARKS, OCTAVES
 from multiplay.posteriors.base import Posterior, seeds
-from multiplay.posteriors.memories import COMMON, MOMENTS, summaries
+from multiplay.posteriors.memories import (
+    COMMON,
+    FILTERS,
+    MOMENTS,
+    PERSISTENCE,
+    Persists,
+    summaries,
+)
 from multiplay.random import Rng, stream_words
 from multiplay.types import Arrays, FloatArray, IntArray
 
 FOLLOW = Option("memory", "Changes()")
+OF_DRAWS = ("mean", "deviation")  # of the draws, as hypotheses have them
 KEPT = "kept"  # the state: the reports of the rounds of a window
 NO_SEEDS = np.zeros((1, 0))
 NOT_KEPT = np.zeros((1, 1, 0, columns.KEPT))
@@ -132,6 +140,16 @@ class LossMoments(Posterior):
         words = stream_words(rng, len(moments))
         return Arguments(words, moments, hypotheses, marks, snaps, t, shift, upper)
 
+    def persist(
+        self, actions: ActionSet, state: Arrays, given: Arguments, theta: FloatArray
+    ) -> FloatArray:
+        """Return theta, where losses may persist with the means of the next round."""
+        if FILTERS in state:
+            filters, traces, gaps = (state[name] for name in PERSISTENCE)
+            own = filters, traces, gaps, given.marks, given.t, given.shift, given.upper
+            persistence.overlay(given.generators, *own, actions.sign, theta)
+        return theta
+
 
 @dataclass(frozen=True, repr=False)
 class Moments(LossMoments):
@@ -174,6 +192,8 @@ class Moments(LossMoments):
 
     def lacks(self, method: str) -> str | None:
         """Return why a method cannot be called: quantiles of the draws are known for w = 1."""
+        if method in OF_DRAWS and isinstance(self.memory, Persists):
+            return f"has no {method}() of losses that persist"
         if method == "draw_shared" and self.w != 1.0:
             return f"has no {method}() for w = {self.w:g}"
         return super().lacks(method)
@@ -198,7 +218,7 @@ class Moments(LossMoments):
             z = seeds(len(theta), rng, numbers=3)
         settings = actions._n, float(self.w), float(self.curiosity), actions.sign, z
         kernels.draw(*arguments, *settings, theta)
-        return theta
+        return self.persist(actions, state, arguments, theta)
 
     def mean(self, actions: ActionSet, state: Arrays, rng: Rng | None = None) -> FloatArray:
         """Return the mean of the draws."""

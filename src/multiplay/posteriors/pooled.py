@@ -71,4 +71,4 @@ class Pooled(LossMoments):
         arguments = self.arguments(actions, state, rng)
         others = state.get(OTHERS, NO_OTHERS)
         kernels.draw(*arguments, others, float(self.curiosity), actions.sign, theta)
-        return theta
+        return self.persist(actions, state, arguments, theta)

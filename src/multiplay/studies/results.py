@@ -223,6 +223,7 @@ class Arm(NamedTuple):
     spread: float
     last_seen: datetime | None
     share: float
+    long_run: Annotated[MaybeKnown, "The mean to which losses return, where they persist."]
 
 
 class Drift(NamedTuple):

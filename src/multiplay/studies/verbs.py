@@ -590,8 +590,10 @@ class Verbs(ABC):
         DataFrame
             One row for each arm that occurred: arm, seen (units), mean, low and high (of the
             model, for an arm never seen too), average (of the losses told; NaN if there is none),
-            spread (the standard deviation of the loss of a unit within a day), last_seen, and
-            share, the fraction of the reported plays and external plans that played it.
+            spread (the standard deviation of the loss of a unit within a day), last_seen, share,
+            the fraction of the reported plays and external plans that played it, and long_run. With
+            ``Persists()`` mean, low and high are those of the next round, and long_run is the mean
+            to which losses return; else it is the mean.
         """
         if features is None:
             return self.read(Arms(level))

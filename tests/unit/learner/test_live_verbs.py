@@ -968,6 +968,7 @@ def test_tables_have_their_columns(policy: Policy) -> None:
             "spread": "f",
             "last_seen": "M",
             "share": "f",
+            "long_run": "f",
         }
         assert {name: kind.kind for name, kind in plays.dtypes.items()} == {
             "id": "i",

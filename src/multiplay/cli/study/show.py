@@ -182,7 +182,7 @@ def arms(
 
         multiplay study arms lanes --level 0.5 --json
 
-    JSON: a list with arm, seen, mean, low, high, average, spread, last_seen, share.
+    JSON: a list with arm, seen, mean, low, high, average, spread, last_seen, share, long_run.
     """
     with opened(name, store) as known:
         table, words = known.arms(level), known.words

@@ -359,9 +359,9 @@ class _Events:
             return made, Labels(entry_codec.LEARN, at=when), bytes.fromhex(words)
         if kind == "table":
             arms, skipped, scales, words = rest
-            arm, round, loss = (arrays[name] for name in OUTCOMES)
+            arm, round, loss, times = (arrays[name] for name in OUTCOMES)
             of_arms = without_prefix(snapshot.FEATURES, arrays)
-            logged = LoggedData(arms, arm, round, loss, features=of_arms, skipped=skipped)
+            logged = LoggedData(arms, arm, round, loss, of_arms, times, skipped)
             made = partial(_table_record, logged, _scales(scales) or {}, state.ranges)
             return made, Labels(entry_codec.TABLE), bytes.fromhex(words)
         if kind == "described":

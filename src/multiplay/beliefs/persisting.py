@@ -86,6 +86,16 @@ class PersistingPosterior:
         width = z * np.sqrt(own + self._weights @ (means - mean) ** 2)
         return mean - width, mean + width
 
+    def probability_below(self, place: int, loss: float) -> float:
+        """Return the probability that the mean loss of an arm in the next round is below a loss."""
+        from scipy.special import ndtr
+
+        own = self._found[:, place]
+        below = ndtr((loss - own[:, MEAN]) / np.sqrt(own[:, VARIANCE]))
+        return float(
+            self._weights @ np.append(below, self._posterior.probability_below(place, loss))
+        )
+
     def half_width(self, places: IntArray, units: FloatArray, level: float) -> float:
         """Return half of the width of the interval of the mean cost of a plan."""
         rest = self._posterior.half_width(places, units, level)

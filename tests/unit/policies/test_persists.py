@@ -92,6 +92,10 @@ def test_the_mean_is_that_of_the_next_round_and_the_long_run_is_another() -> Non
     assert total.total == pytest.approx(arms["mean"][:2].sum())
     widths = (arms["high"] - arms["low"])[:2]  # of independent arms
     assert total.high - total.low <= 1.05 * np.hypot(*widths)
+    below = learner.engine.beliefs.probability_below
+    assert below(0, float(arms["high"][0])) == pytest.approx(0.975, abs=0.03)
+    assert below(0, float(arms["mean"][0])) == pytest.approx(0.5, abs=0.1)
+    assert learner.why(learner.ask().id).rows
     still = mp.Learner(ZONES, CHANGES).arms()
     assert still["long_run"].tolist() == still["mean"].tolist()
 

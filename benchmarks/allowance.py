@@ -1,12 +1,12 @@
 """Allowance: how often plays exceed it, what it costs, and how long a restricted plan takes.
 
-Command line: ``python -m benchmarks.allowance --only runs --trials 2000 --jobs 2``. Every run has
-means of its own, and is judged by expected costs.
+Command line: ``python -m benchmarks.allowance --only runs coins --trials 2000 --jobs 2``. Every run
+has means of its own, and is judged by expected costs.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -23,6 +23,7 @@ from multiplay import (
     ActionSet,
     Baseline,
     BootstrapCTS,
+    Budget,
     Changes,
     Constrained,
     Feedback,
@@ -30,6 +31,7 @@ from multiplay import (
     InProportion,
     Learner,
     Policy,
+    PooledCTS,
     Rule,
     Streams,
     Transport,
@@ -45,8 +47,11 @@ POLICIES: dict[str, Policy] = {
     "BootstrapCTS": BootstrapCTS(),
     "follow": BootstrapCTS(memory=Changes()),
     "GenCTS": GenCTS(),
+    "PooledCTS": PooledCTS(),
 }
 WALK, DAY, LANE_DAY, DISASTER = 3.0, 15.0, 10.0, 0.03
+ADS = Budget(10, [4] * 6)
+COINS = "coins"  # losses of 0 or the whole range
 
 
 class Case(NamedTuple):
@@ -58,6 +63,19 @@ class Case(NamedTuple):
     per: str | None = None
     history: bool = False
     free_by: int | None = None  # limit on the median first day from which the policy is free
+    plans: ActionSet = PLANS
+    share: float = SHARE
+    days: int = DAYS
+
+    @property
+    def text(self) -> str:
+        """The case in a few words."""
+        words = [self.world, self.baseline, self.policy]
+        if self.world == COINS:
+            words = [type(self.plans).__name__, f"{100 * self.share:g} %", self.policy]
+        words += [f"{self.days} days"] * (self.days > DAYS)
+        more = ["history"] * self.history + ["per week"] * (self.per is not None)
+        return ", ".join(words + more)
 
 
 CASES = [
@@ -79,6 +97,25 @@ CASES = [
     Case("drift", "list", "follow", "week"),
     Case("drift", "list", "BootstrapCTS"),
 ]
+
+
+BEFORE = {  # regret of that without an allowance, under a normal bound (300 runs of seed 33)
+    "Budget, 3 %, GenCTS": 0.448,
+    "Budget, 3 %, PooledCTS": 0.594,
+    "Budget, 5 %, GenCTS": 0.457,
+    "Budget, 5 %, PooledCTS": 0.634,
+    "Transport, 3 %, GenCTS": 0.540,
+    "Transport, 3 %, PooledCTS": 0.670,
+    "Transport, 5 %, GenCTS": 0.567,
+    "Transport, 5 %, PooledCTS": 0.696,
+}
+COIN_CASES = [
+    Case(COINS, "list", policy, plans=plans, share=share, days=50)
+    for plans in (ADS, PLANS)
+    for share in (0.03, 0.05)
+    for policy in ("GenCTS", "PooledCTS")
+]
+LONG = Case(COINS, "list", "GenCTS", plans=ADS, share=0.05, days=200)
 
 
 @dataclass(frozen=True)
@@ -111,10 +148,10 @@ class Block(NamedTuple):
     free: BoolArray
 
 
-def today(world: str, day: int) -> ActionSet:
+def today(case: Case, day: int) -> ActionSet:
     """Return the set of a day; all runs have the same."""
-    if world != "changing":
-        return PLANS
+    if case.world != "changing":
+        return case.plans
     rng = np.random.default_rng([2026, day])
     units = int(rng.integers(12, 22))
     supply = [units * 8 // 27, units * 9 // 27]
@@ -125,19 +162,22 @@ def today(world: str, day: int) -> ActionSet:
 def play(case: Case, limited: bool, block: int, trials: int) -> Block:
     """Play some runs of a case, with an allowance or without."""
     rng = np.random.default_rng([SEED, block])
-    means = rng.uniform(40, 160, (trials, PLANS.d))
+    low, high = (0.1 * EUROS, 0.8 * EUROS) if case.world == COINS else (40.0, 160.0)
+    means = rng.uniform(low, high, (trials, case.plans.d))
     prices = means * np.exp(rng.normal(0, 0.25, means.shape))
     rule: Rule = Listed(prices) if case.baseline == "list" else InProportion()
     inner = POLICIES[case.policy]
-    policy = Constrained(inner, [Baseline(rule, SHARE, per=case.per)]) if limited else inner
-    state, streams = policy.start(PLANS, None, trials), Streams.spawn(SEED, block, range(trials))
-    costs, free = np.empty((3, trials, DAYS)), np.ones((trials, DAYS), dtype=bool)
+    limit = Baseline(rule, case.share, per=case.per)
+    policy = Constrained(inner, [limit]) if limited else inner
+    streams = Streams.spawn(SEED, block, range(trials))
+    state = policy.start(case.plans, None, trials)
+    costs, free = np.empty((3, trials, case.days)), np.ones((trials, case.days), dtype=bool)
     if case.history:
         plan = np.broadcast_to(rule.plan(PLANS), means.shape).copy()
         for _ in range(HISTORY):
             policy.absorb(PLANS, state, bills(case.world, PLANS, plan, means, rng), streams)
-    for day in range(DAYS):
-        plans = today(case.world, day)
+    for day in range(case.days):
+        plans = today(case, day)
         if case.world == "drift" and day:
             means = np.clip(means + rng.normal(0, WALK, means.shape), 10, 200)
         expected = means
@@ -162,6 +202,8 @@ def bills(
     units = means[:, owner] * rng.uniform(0.6, 1.4, (len(means), len(owner)))
     if world == "rare":
         units = np.where(rng.random(units.shape) < DISASTER, EUROS, units)
+    if world == COINS:
+        units = np.where(rng.random(units.shape) * EUROS < means[:, owner], EUROS, 0.0)
     if world == "days":
         units += rng.normal(0, DAY, (len(means), 1))
     if world == "laneday":
@@ -173,10 +215,10 @@ def bills(
     return Feedback(action, total, losses, first)
 
 
-def violated(runs: Block, per: str | None) -> tuple[BoolArray, float]:
+def violated(runs: Block, share: float, per: str | None) -> tuple[BoolArray, float]:
     """Return the runs that exceed the allowance on some day, and the largest excess."""
-    played, allowed = runs.played.copy(), (1 + SHARE) * runs.baseline
-    start = range(0, DAYS, 7 if per else DAYS)
+    played, allowed = runs.played.copy(), (1 + share) * runs.baseline
+    start = range(0, played.shape[1], 7 if per else played.shape[1])
     excess = np.concatenate(
         [
             played[:, a : a + start.step].cumsum(1) / allowed[:, a : a + start.step].cumsum(1) - 1
@@ -190,8 +232,9 @@ def violated(runs: Block, per: str | None) -> tuple[BoolArray, float]:
 def free_from(free: BoolArray) -> FloatArray:
     """Return the first day from which the policy's own plan is played on 9 of 10 days."""
     ten = np.lib.stride_tricks.sliding_window_view(free, 10, axis=1).sum(axis=2)
-    good = ten >= 10 * FREE
-    return np.where(good.any(axis=1), good.argmax(axis=1) + 1.0, DAYS + 1.0)
+    good, never = ten >= 10 * FREE, free.shape[1] + 1.0
+    days: FloatArray = np.where(good.any(axis=1), good.argmax(axis=1) + 1.0, never)
+    return days
 
 
 def upper_bound(failures: int, runs: int) -> float:
@@ -199,19 +242,20 @@ def upper_bound(failures: int, runs: int) -> float:
     return float(beta.ppf(0.95, failures + 1, runs - failures)) if failures < runs else 1.0
 
 
-def runs(trials: int | None, run: Runner) -> list[Section]:
-    """Measure violations, regret and freedom in all worlds."""
+def measured(
+    cases: Sequence[Case], trials: int | None, run: Runner
+) -> Iterator[tuple[Case, Block, Block]]:
+    """Yield the runs of some cases, with the allowance and without it."""
     number = trials or RUNS
     sizes = [min(BLOCK, number - first) for first in range(0, number, BLOCK)]
     pieces = [
         (case, limited, k, size)
-        for case in CASES
+        for case in cases
         for limited in (True, False)
         for k, size in enumerate(sizes)
     ]
     found = run({piece: (play, piece) for piece in pieces})
-    rows, targets = list[dict[str, Any]](), list[Target]()
-    for case in CASES:
+    for case in cases:
         safe, naive = (
             Block(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
             for blocks in (
@@ -219,38 +263,62 @@ def runs(trials: int | None, run: Runner) -> list[Section]:
                 for limited in (True, False)
             )
         )
-        (broken, worst), (naive_broken, _) = (violated(one, case.per) for one in (safe, naive))
-        since_day_1 = 100 * float(violated(safe, None)[0].mean())
-        regret, of_naive = ((one.played - one.best).sum(axis=1) for one in (safe, naive))
-        free, bound = float(np.median(free_from(safe.free))), upper_bound(broken.sum(), number)
-        name = f"{case.world}, {case.baseline}, {case.policy}"
-        name += (", history" if case.history else "") + (", per week" if case.per else "")
-        ratio = float(regret.mean() / of_naive.mean())
-        rows.append(
-            {
-                "world": name,
-                "violated %": 100 * float(broken.mean()),
-                "at most %": 100 * bound,
-                "worst day %": 100 * worst,
-                "since day 1 %": since_day_1,
-                "naive violated %": 100 * float(naive_broken.mean()),
-                "regret": float(regret.mean()),
-                "se": float(regret.std() / number**0.5),
-                "naive regret": float(of_naive.mean()),
-                "ratio": ratio,
-                "own plan %": 100 * float(safe.free.mean()),
-                "free from day": free,
-                "never free %": 100 * float((free_from(safe.free) > DAYS).mean()),
-                "cost / baseline": float(safe.played.sum() / safe.baseline.sum()),
-            }
-        )
+        yield case, safe, naive
+
+
+def row_of(case: Case, safe: Block, naive: Block) -> dict[str, Any]:
+    """Return violations, regret and freedom in the runs of a case."""
+    of_case = case.share, case.per
+    (broken, worst), (naive_broken, _) = (violated(one, *of_case) for one in (safe, naive))
+    regret, of_naive = ((one.played - one.best).sum(axis=1) for one in (safe, naive))
+    free, number = free_from(safe.free), len(regret)
+    return {
+        "world": case.text,
+        "violated %": 100 * float(broken.mean()),
+        "at most %": 100 * upper_bound(broken.sum(), number),
+        "worst day %": 100 * worst,
+        "since day 1 %": 100 * float(violated(safe, case.share, None)[0].mean()),
+        "naive violated %": 100 * float(naive_broken.mean()),
+        "regret": float(regret.mean()),
+        "se": float(regret.std() / number**0.5),
+        "naive regret": float(of_naive.mean()),
+        "ratio": float(regret.mean() / of_naive.mean()),
+        "own plan %": 100 * float(safe.free.mean()),
+        "free from day": float(np.median(free)),
+        "never free %": 100 * float((free > case.days).mean()),
+        "cost / baseline": float(safe.played.sum() / safe.baseline.sum()),
+    }
+
+
+def runs(trials: int | None, run: Runner) -> list[Section]:
+    """Measure violations, regret and freedom in all worlds."""
+    rows, targets = list[dict[str, Any]](), list[Target]()
+    for case, safe, naive in measured(CASES, trials, run):
+        row, name = row_of(case, safe, naive), case.text
+        rows.append(row)
         if case.world != "drift" or case.per:
-            targets.append(Target(f"{name}: violated, upper bound", 100 * bound, 1.0, "%"))
-            targets.append(Target(f"{name}: regret, of that without allowance", ratio, 1.15))
+            targets.append(Target(f"{name}: violated, upper bound", row["at most %"], 1.0, "%"))
+            what = f"{name}: regret, of that without allowance"
+            targets.append(Target(what, row["ratio"], 1.15))
         if case.free_by is not None:
-            targets.append(Target(f"{name}: free from day", free, case.free_by))
-    shows = f"{number} runs of {DAYS} days; an allowance of 3 %; expected costs."
+            targets.append(Target(f"{name}: free from day", row["free from day"], case.free_by))
+    shows = f"{trials or RUNS} runs of {DAYS} days; an allowance of 3 %; expected costs."
     return [Section("Runs", shows, rows, targets)]
+
+
+def coins(trials: int | None, run: Runner) -> list[Section]:
+    """Measure the same for losses of 0 and 1, beside the regret of a normal bound."""
+    rows, targets = list[dict[str, Any]](), list[Target]()
+    for case, safe, naive in measured([*COIN_CASES, LONG], trials, run):
+        row, name = row_of(case, safe, naive), case.text
+        rows.append(row)
+        if case == LONG:
+            continue
+        ratio = row["ratio"] / BEFORE[name]
+        targets.append(Target(f"{name}: violated", row["violated %"], 1.5, "%"))
+        targets.append(Target(f"{name}: regret, of that under a normal bound", ratio, 1.3))
+    shows = f"{trials or RUNS} runs of 50 or 200 days; losses of 0 and {EUROS:g}; expected costs."
+    return [Section("Coins", shows, rows, targets)]
 
 
 def speed(trials: int | None, run: Runner) -> list[Section]:
@@ -289,7 +357,11 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Speed", "Processor time of ask.", rows, targets)]
 
 
-TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {"runs": runs, "speed": speed}
+TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
+    "runs": runs,
+    "coins": coins,
+    "speed": speed,
+}
 
 if __name__ == "__main__":
     command("benchmarks.allowance", __doc__, TOPICS)

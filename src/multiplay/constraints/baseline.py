@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -57,10 +58,11 @@ class Baseline(Constraint):
 
     What is proved, and what is measured: a proof would need a confidence interval for each arm that
     holds in all rounds; with such intervals the rule is safe and useless, for in 60 rounds it
-    hardly ever leaves the baseline. The bound here is for all arms together, by the moments of what
-    is believed, for each round on its own. That it holds is measured, in the worlds of
-    ``benchmarks/allowance.py``, and not proved. Where means drift, old plays are judged by the
-    means of now: use ``per="week"``. Expected costs count, not single bills.
+    hardly ever leaves the baseline. The bound here is for all arms together, a Chernoff bound of
+    what is believed (see ``Margin``), for each round on its own. That it holds in all rounds is
+    measured, in the worlds of ``benchmarks/allowance.py``, and not proved. Where means drift, old
+    plays are judged by the means of now: use ``per="week"``. Expected costs count, not single
+    bills.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ class Baseline(Constraint):
     allowance
         :math:`\alpha`, a share above 0.
     sure
-        The probability, of each round on its own.
+        The probability of the bound, that of each round on its own.
     per
         "week": the sums begin again every Monday, UTC, and every 7 rounds in simulations.
 
@@ -148,6 +150,8 @@ class Together(NamedTuple):
         The units of other arms.
     origin, scale : float
         The loss of a unit that is 0 for the model, and the unit of the model.
+    z : float
+        How many standard deviations are subtracted.
     """
 
     model: FeatureRegression
@@ -157,14 +161,16 @@ class Together(NamedTuple):
     others: FloatArray
     origin: float
     scale: float
+    z: float
 
     def of(self, left: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and deviation of the cost of units of the arms of the round, (rows, k, d)."""
+        """Return mean and doubt of the cost of units of the arms of the round, (rows, k, d)."""
         others = np.broadcast_to(self.others[:, None], (*left.shape[:2], self.others.shape[1]))
         units = np.concatenate([left, others], axis=2)
         x = self.rest[:, None] + np.einsum("rkd,rdp->rkp", left, self.phi)
         mean, deviation = self.model.weighted(self.arrays, units, x)
-        return self.origin * units.sum(axis=2) + self.scale * mean, self.scale * deviation
+        doubt = self.z * self.scale * deviation
+        return self.origin * units.sum(axis=2) + self.scale * mean, doubt
 
 
 class Margin(NamedTuple):
@@ -178,38 +184,39 @@ class Margin(NamedTuple):
 
         \langle T - a, \mu \rangle \ge 0, \qquad T = (1 + \alpha)(B + b) - A.
 
-    T is known; only the means :math:`\mu` are not. With means m and variances v of what is believed
-    of them, a plan counts as safe if
+    T is known; only the means :math:`\mu` are not. With means m, squared doubts q and tails c of
+    what is believed of them (see ``ArmBeliefs``), a plan counts as safe if
 
     .. math::
 
-        g(a) = \langle T - a, m \rangle - z \sqrt{\textstyle\sum_i v_i (T_i - a_i)^2} \ge 0.
+        g(a) = \langle T - a, m \rangle - \sqrt{\textstyle\sum_i q_i (T_i - a_i)^2}
+            - \max_i c_i (a_i - T_i) \ge 0,
 
-    Rewards have :math:`1 - \alpha`, and :math:`\langle a - T, \mu \rangle`. One bound for all arms
-    together is much less strict than one for each arm, and that is what makes it useful. It is an
-    approximation, by the normal distribution, for every round on its own.
+    where the last term is 0 if it is negative. Rewards have :math:`1 - \alpha`, and
+    :math:`\langle a - T, \mu \rangle`. One bound for all arms together is much less strict than one
+    for each arm, and that is what makes it useful.
 
     Attributes
     ----------
     sign : float
         1 for losses, -1 for rewards.
-    target, mean, variance : arrays of shape (rows, d)
-        T, m and v.
-    z : float
-        How many standard deviations are subtracted.
-    gain, doubt : arrays of shape (rows,)
-        What arms outside of the set add to the mean and to the variance, and known costs.
+    target, mean, square, tail : arrays of shape (rows, d)
+        T, m, q and c.
+    gain, doubt, most : arrays of shape (rows,)
+        What arms outside of the set add to the mean and to the sum of squares, and the largest of
+        their tails; known costs are part of the first.
     together : Together or None
-        What is believed of all arms together, where features are read. v are the variances of
-        single arms then, by which plans are searched, and not tested.
+        What is believed of all arms together, where features are read. q are those of single arms
+        then, by which plans are searched, and not tested.
 
     Examples
     --------
     Two arms, of which the second is not known well: three units of it are too many.
 
-    >>> target, mean, variance = np.array([[4.0, 1.0]]), np.array([[0.5, 0.4]]), [[0.0, 0.04]]
+    >>> target, mean, square = np.array([[4.0, 1.0]]), np.array([[0.5, 0.4]]), [[0.0, 0.16]]
     >>> nothing = np.zeros(1)
-    >>> margin = Margin(1.0, target, mean, np.array(variance), 2.0, nothing, nothing)
+    >>> moments = target, mean, np.array(square), 0 * mean
+    >>> margin = Margin(1.0, *moments, nothing, nothing, nothing)
     >>> margin.of(np.array([[[3, 1], [1, 3]]])).round(3)
     array([[ 0.5, -0.1]])
     """
@@ -217,38 +224,42 @@ class Margin(NamedTuple):
     sign: float
     target: FloatArray
     mean: FloatArray
-    variance: FloatArray
-    z: float
+    square: FloatArray
+    tail: FloatArray
     gain: FloatArray
     doubt: FloatArray
+    most: FloatArray
     together: Together | None = None
 
     def of(self, actions: IntArray, known: Known | None = None) -> FloatArray:
         """Return g of some actions for each row, (rows, k, d)."""
         left = self.target[:, None] - actions
         if self.together is None:
-            mean, deviation = np.einsum("rkd,rd->rk", left, self.mean), self.deviation(left)
+            mean, doubt = np.einsum("rkd,rd->rk", left, self.mean), self.deviation(left)
         else:
-            mean, deviation = self.together.of(left)
+            mean, doubt = self.together.of(left)
         mean = self.sign * mean + self.gain[:, None]
         if known is not None:
             mean -= self.sign * known(actions)
-        margin: FloatArray = mean - self.z * deviation
+        tail = np.maximum(tail_of(self.sign * left, self.tail[:, None]), self.most[:, None])
+        margin: FloatArray = mean - doubt - tail
         return margin
 
     def deviation(self, left: FloatArray) -> FloatArray:
-        """Return the standard deviation of <left, means>, (rows, k)."""
+        """Return the part of the doubt about <left, means> that is as for a normal number."""
         if self.together is not None:
             return self.together.of(left)[1]
-        variance = np.einsum("rkd,rd->rk", left * left, self.variance)
-        deviation: FloatArray = np.sqrt(variance + self.doubt[:, None])
+        squares = np.einsum("rkd,rd->rk", left * left, self.square)
+        deviation: FloatArray = np.sqrt(squares + self.doubt[:, None])
         return deviation
 
     def rows(self, which: IntArray) -> Margin:
         """Return the margins of some rows."""
-        target, mean, variance = (one[which] for one in (self.target, self.mean, self.variance))
-        rest = self.z, self.gain[which], self.doubt[which]
-        return Margin(self.sign, target, mean, variance, *rest, self.together)
+        target, mean, square, tail = (
+            one[which] for one in (self.target, self.mean, self.square, self.tail)
+        )
+        others = self.gain[which], self.doubt[which], self.most[which]
+        return Margin(self.sign, target, mean, square, tail, *others, self.together)
 
 
 class Allowed(Term):
@@ -260,7 +271,7 @@ class Allowed(Term):
 
     .. math::
 
-        c_i + \eta \Bigl(m_i + \frac{z v_i}{2 s} \bigl((T_i - k)^2 - (T_i - k + 1)^2\bigr)\Bigr),
+        c_i + \eta \Bigl(m_i + \frac{q_i}{2 s} \bigl((T_i - k)^2 - (T_i - k + 1)^2\bigr)\Bigr),
 
     which increases with k: ``actions.argmin_increasing``. Changes of the last plan and prices of
     promises are added to :math:`c_i`. 23 values of :math:`\eta` are tried, and s is renewed twice;
@@ -295,8 +306,8 @@ class Allowed(Term):
     >>> from multiplay import Budget
     >>> from multiplay.constraints.terms import planned
     >>> plans, nothing = Budget(3, caps=[3, 3]), np.zeros(1)
-    >>> target, mean, variance = np.array([[[4.0, 0.0]], [[0.5, 0.5]], [[0.0, 0.04]]])
-    >>> margin = Margin(1.0, target, mean, variance, 2.0, nothing, nothing)
+    >>> target, mean, square = np.array([[[4.0, 0.0]], [[0.5, 0.5]], [[0.0, 0.16]]])
+    >>> margin = Margin(1.0, target, mean, square, 0 * mean, nothing, nothing, nothing)
     >>> sampled, proposal, baseline = np.array([[0.5, 0.1]]), np.array([[0, 3]]), np.array([[3, 0]])
     >>> planned(plans, lambda: sampled, proposal, [Allowed(baseline, margin)])
     array([[2, 1]])
@@ -358,7 +369,7 @@ class Allowed(Term):
         near = self.wanted[which]
         for _ in range(RENEWALS):
             s = np.maximum(margin.deviation((margin.target - near)[:, None]), TINY)
-            slope = margin.z * margin.variance[:, owner] * (2 * (k - target) - 1) / (2 * s)
+            slope = margin.square[:, owner] * (2 * (k - target) - 1) / (2 * s)
             priced = cheap[:, None] + ETAS[:, None] * (mean + slope)[:, None]
             found = actions.argmin_increasing(priced)
             margins = margin.of(found)
@@ -389,40 +400,98 @@ def _is_network(actions: ActionSet) -> bool:
     return actions.cost is not None and actions.cost.oracle == "flow"
 
 
-def ends(
-    n: FloatArray, mean: FloatArray, squares: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return means and variances of what is believed of the mean of each arm.
+class ArmBeliefs(NamedTuple):
+    r"""What is believed of the mean of each arm, for the bound of an allowance.
 
-    The n units of an arm, with their mean and the sum of their squared deviations from it, and one
-    pseudo unit at each end of the range, have Dirichlet weights: with N = n + 2 and the mean m of
-    all of these, the variance is
+    The n units of an arm, with their mean and the sum S of their squared deviations from it, and
+    one pseudo unit at each end of the range, have Dirichlet weights: with N = n + 2 and the mean m
+    of all of these, the variance is
 
     .. math::
 
-        v = \frac{1}{N (N + 1)} \sum_k (x_k - m)^2.
+        v = \frac{1}{N (N + 1)} \sum_k (x_k - m)^2 = v_0 + v_1, \qquad v_1 = \frac{S}{N (N + 1)}.
+
+    For losses of 0 and 1 this is the beta distribution of a uniform prior. A beta distribution with
+    these moments, on a range from l to h, has for :math:`\lambda > 0`
+
+    .. math::
+
+        \log E e^{\lambda (\mu - m)} \le \frac{\lambda^2 v}{2 (1 - \lambda \max(b, 0))}, \qquad
+        b = \frac{l + h - 2 m}{M + 2}, \quad M = \frac{(m - l) (h - m)}{v} - 1.
+
+    2 b is its third central moment over its variance (Skorski 2023 has a bound of the same two
+    numbers for one such variable; this one was checked on a grid). So by Chernoff, independent arms
+    with weights w have :math:`\langle w, \mu - m \rangle \le \sqrt{2 L \sum_i v_i w_i^2} + L
+    \max_i(b_i w_i)^+` with the probability :math:`1 - e^{-L}` = ``sure``.
+
+    The bound is read in every round. What was seen fluctuates from round to round, and has the
+    factor 2 L; what two pseudo units add does not, and has the square of the quantile z of one
+    normal number: ``square`` is :math:`z^2 v_0 + 2 L v_1`. ``tail`` is L b.
+
+    Attributes
+    ----------
+    mean, square, tail : arrays
+        m, the squared doubt, and the tail of each arm.
+
+    References
+    ----------
+    Skorski: Bernstein-type bounds for beta distribution, Modern Stochastics 10, 2023.
+
+    Examples
+    --------
+    Of ten units of the second arm, one lost 1, and the others nothing.
+
+    >>> n, mean, low = np.array([0.0, 10.0]), np.array([0.0, 0.1]), np.zeros(2)
+    >>> found = ArmBeliefs.of(n, mean, n * mean * (1 - mean), low, low + 1, 0.99)
+    >>> for one in found:
+    ...     print(one.round(3))
+    [0.5   0.167]
+    [0.451 0.08 ]
+    [0.    0.219]
+    """
+
+    mean: FloatArray
+    square: FloatArray
+    tail: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        n: FloatArray,
+        mean: FloatArray,
+        squares: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        sure: float,
+    ) -> ArmBeliefs:
+        """Return what n units of each arm say, with their mean and sum of squared deviations."""
+        total, risk = n + 2.0, -math.log(1.0 - sure)
+        m = (n * mean + low + high) / total
+        rest = n * (mean - m) ** 2 + (low - m) ** 2 + (high - m) ** 2
+        seen, rest = (one / (total * (total + 1.0)) for one in (squares, rest))
+        units = (m - low) * (high - m) / np.maximum(seen + rest, np.finfo(float).tiny) - 1.0
+        scale = (low + high - 2.0 * m) / (np.maximum(units, 0.0) + 2.0)
+        return cls(m, z_of(sure) ** 2 * rest + 2.0 * risk * seen, risk * scale)
+
+
+def tail_of(weight: FloatArray, tail: FloatArray) -> FloatArray:
+    """Return the largest tail of weights of arms along the last axis, at least 0.
+
+    Weights are the units that a margin counts: many of an arm that may cost less than is believed
+    are as bad as few of one that may cost more.
+    """
+    largest: FloatArray = (-weight * tail).max(axis=-1, initial=0.0)
+    return largest
+
+
+def beliefs_of(
+    sums: FloatArray, low: FloatArray, high: FloatArray, settings: Baseline
+) -> ArmBeliefs:
+    r"""Return what is believed of arms by the moments of their losses, (..., d, columns).
 
     Arms are independent of each other. The model of ``Learner.arms`` shares more between the arms:
     its doubt about an arm of which nothing is known is smaller, and a bound with it is not a sum
     over the arms, which the search for a safe plan needs.
-
-    Examples
-    --------
-    >>> nothing = np.zeros(1)
-    >>> m, v = ends(nothing, nothing, nothing, nothing, nothing + 1)
-    >>> m, v.round(4)
-    (array([0.5]), array([0.0833]))
-    """
-    total = n + 2.0
-    m = (n * mean + low + high) / total
-    spread = squares + n * (mean - m) ** 2 + (low - m) ** 2 + (high - m) ** 2
-    return m, spread / (total * (total + 1.0))
-
-
-def beliefs_of(
-    sums: FloatArray, low: FloatArray, high: FloatArray, per: str | None
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return means and variances of arms from the moments of their losses, (..., d, columns).
 
     A report whose units are not known tells one square of the same expectation as that of a unit.
     With ``per="week"``, means are taken to move: the present mean of a random walk differs from its
@@ -442,15 +511,17 @@ def beliefs_of(
         )
     )
     told = np.maximum(dof + reports, 1.0)
-    m, v = ends(n, mean, (within + between) * np.maximum(n / told, 1.0), low, high)
-    if per is None:
-        return m, v
+    deviations = (within + between) * np.maximum(n / told, 1.0)
+    found = ArmBeliefs.of(n, mean, deviations, low, high, settings.sure)
+    if settings.per is None:
+        return found
     pooled = within.sum(axis=-1) / np.maximum(dof.sum(axis=-1), 1.0)
     unit = (within + PSEUDO * pooled[..., None]) / (dof + PSEUDO)
     beyond = (between - np.maximum(reports - 1.0, 0.0) * unit).sum(axis=-1)
     weight = (n - squares / np.maximum(n, 1.0)).sum(axis=-1)
     moved = np.maximum(beyond, 0.0) / np.maximum(weight, 1.0)
-    return m, v + 2.0 * moved[..., None]
+    more = 2.0 * z_of(settings.sure) ** 2 * moved[..., None]
+    return found._replace(square=found.square + more)
 
 
 def z_of(sure: float) -> float:

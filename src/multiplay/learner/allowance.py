@@ -16,11 +16,13 @@ from multiplay.actions import Rule
 from multiplay.constraints.baseline import (
     WEEK,
     Allowed,
+    ArmBeliefs,
     Baseline,
     Margin,
     Together,
     baseline_plan,
     beliefs_of,
+    tail_of,
     z_of,
 )
 from multiplay.errors import InvalidInput
@@ -41,13 +43,15 @@ PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
 class BaselineReport(NamedTuple):
     r"""How much of the allowance of a baseline is left, by what is believed of the means now.
 
-    With units A of all plays, B of the baseline, means m and variances v:
+    With units A of all plays, B of the baseline, and means m, squared doubts q and tails c of what
+    is believed:
 
     .. math::
 
         \text{spent} &= \langle A - B, m \rangle, \\
         \text{left} &= \alpha \langle B, m \rangle - \text{spent}, \\
-        \text{sure\_of} &= \text{left} - z \sqrt{\textstyle\sum_i v_i ((1 + \alpha) B_i - A_i)^2}.
+        \text{sure\_of} &= \text{left} - \sqrt{\textstyle\sum_i q_i w_i^2} - \max_i(-c_i w_i), \\
+        w &= (1 + \alpha) B - A.
 
     All are in the user's unit. For rewards, ``spent`` is what the plays brought less than the
     baseline.
@@ -216,7 +220,7 @@ class AllowanceState:
         period: int,
     ) -> Margin:
         sign, arms = state.actions.sign, len(state.arms.names)
-        factor, z = 1.0 + sign * self.settings.allowance, z_of(self.settings.sure)
+        factor = 1.0 + sign * self.settings.allowance
         units, known = self._grown(arms), self.known
         if period != self.period:
             units, known = np.zeros_like(units), np.zeros(2)
@@ -227,25 +231,27 @@ class AllowanceState:
         absent[today] = False
         together, features, of_round = None, state.features, round_set.features
         if features is None or of_round is None:
-            mean, variance = beliefs(state, self.settings.per)
+            mean, square, tail = beliefs(state, self.settings)
         else:
             phi, others = of_round.rows.phi(np.arange(len(today))), np.flatnonzero(absent)
             rest = self._features(-1.0, factor) - left[today] @ phi[0]
             arrays = features.cut(np.append(today, others))
             unit = state.ranges.origin, state.ranges.span
             rows = phi, rest[None], left[None, others]
-            together = Together(features.model, arrays, *rows, *unit)
-            mean, variance = np.zeros((2, arms))
+            z = z_of(self.settings.sure)
+            together = Together(features.model, arrays, *rows, *unit, z)
+            mean, square, tail = np.zeros((3, arms))
             shares, deviation = features.posterior(today, of_round.rows)
             mean[today] = state.ranges.from_shares(shares)
-            variance[today] = (state.ranges.span * deviation) ** 2
+            square[today] = (z * state.ranges.span * deviation) ** 2
         certain = round_set.certain(baseline)
         gain = sign * (left[absent] @ mean[absent] + factor * (known[1] + certain) - known[0])
         if not round_set.actions.has_known:  # then all plans of the set have the same known costs
             gain -= sign * certain
-        doubt = variance[absent] @ left[absent] ** 2
-        moments = target[None], mean[today][None], variance[today][None]
-        return Margin(sign, *moments, z, np.array([gain]), np.array([doubt]), together)
+        doubt, most = square[absent] @ left[absent] ** 2, tail_of(sign * left[absent], tail[absent])
+        moments = mean[today][None], square[today][None], tail[today][None]
+        absents = np.array([gain]), np.array([doubt]), np.array([most])
+        return Margin(sign, target[None], *moments, *absents, together)
 
     def _period(self, when: float) -> int:
         """Return the number of the week of a play; plays of the past count for the present."""
@@ -290,24 +296,30 @@ class AllowanceState:
         sign, share = state.actions.sign, self.settings.allowance
         spent = sign * self._cost(state, 1.0, -1.0)[0]
         left = share * self._cost(state, 0.0, 1.0)[0] - spent
-        doubt = z_of(self.settings.sure) * self._cost(state, -1.0, 1.0 + sign * share)[1]
+        doubt = self._cost(state, -1.0, 1.0 + sign * share)[1]
         numbers = spent, left, left - doubt, self.days, self.restricted
         return BaselineReport(self.settings.name, self.settings, *numbers)
 
     def _cost(self, state: PolicyState, by_play: float, by_base: float) -> tuple[float, float]:
-        """Return mean and deviation of the cost of the plays and the baselines, so many times."""
+        """Return mean and doubt of the cost of the plays and the baselines, so many times."""
         features, (played, base) = state.features, self._grown(len(state.arms.names))
         weight = by_play * played + by_base * base
         if features is None:
-            each, variance = beliefs(state, self.settings.per)
-            mean, deviation = float(weight @ each), math.sqrt(float(variance @ weight**2))
+            each = beliefs(state, self.settings)
+            mean, doubt = float(weight @ each.mean), float(self._doubt(state, weight, each))
         else:
             x = self._features(by_play, by_base) + np.zeros(features.p)
             found = features.model.weighted(features.arrays, weight[None, None], x[None, None])
             share, width = (float(one[0, 0]) for one in found)
             span = state.ranges.span
-            mean, deviation = state.ranges.origin * float(weight.sum()) + span * share, span * width
-        return mean + by_play * float(self.known[0]) + by_base * float(self.known[1]), deviation
+            mean = state.ranges.origin * float(weight.sum()) + span * share
+            doubt = z_of(self.settings.sure) * span * width
+        return mean + by_play * float(self.known[0]) + by_base * float(self.known[1]), doubt
+
+    def _doubt(self, state: PolicyState, weight: FloatArray, of: ArmBeliefs) -> FloatArray:
+        """Return the doubt about the cost of units of all arms, along the last axis."""
+        doubt: FloatArray = np.sqrt(weight**2 @ of.square)
+        return doubt + tail_of(state.actions.sign * weight, of.tail)
 
     def _features(self, by_play: float, by_base: float) -> FloatArray | float:
         """Return the features of the plays and the baselines, so many times."""
@@ -327,10 +339,10 @@ class AllowanceState:
             for row, plan in zip(each[k], both, strict=True):
                 row[[state.arms.index[arm] for arm in plan]] = [*plan.values()]
         units = self._grown(arms) - (each.sum(axis=0) - np.cumsum(each, axis=0))
-        mean, variance = beliefs(state, self.settings.per)
-        played, base = (units @ mean).T
+        believed = beliefs(state, self.settings)
+        played, base = (units @ believed.mean).T
         weight = (1.0 + sign * share) * units[:, 1] - units[:, 0]
-        doubt = z_of(self.settings.sure) * np.sqrt(weight**2 @ variance)
+        doubt = self._doubt(state, weight, believed)
         return AllowanceCurve(sign * (played - base), share * base, doubt)
 
     # ------------------------------------------------------------ records
@@ -357,12 +369,16 @@ class AllowanceState:
         return state
 
 
-def beliefs(state: PolicyState, per: str | None) -> tuple[FloatArray, FloatArray]:
-    """Return means and variances of what is believed of all arms, in the user's unit."""
+def beliefs(state: PolicyState, settings: Baseline) -> ArmBeliefs:
+    """Return what is believed of all arms, in the user's unit."""
     ranges = state.ranges
     low, high = ((end - ranges.origin) / ranges.span for end in ranges.of(state.arms.names))
-    m, v = beliefs_of(state.moments.sums, low, high, per)
-    return ranges.from_shares(m), ranges.span**2 * v
+    found = beliefs_of(state.moments.sums, low, high, settings)
+    return found._replace(
+        mean=ranges.from_shares(found.mean),
+        square=ranges.span**2 * found.square,
+        tail=ranges.span * found.tail,
+    )
 
 
 def is_restricted(play: Play) -> bool:

@@ -18,11 +18,11 @@ from multiplay.actions.base import added
 from multiplay.constraints.baseline import (
     ROUNDS_OF_WEEK,
     Allowed,
+    ArmBeliefs,
     Baseline,
     Margin,
     baseline_plan,
     beliefs_of,
-    z_of,
 )
 from multiplay.constraints.constraint import Constraint, checked_constraints
 from multiplay.constraints.prices import RemainingSet
@@ -56,7 +56,6 @@ OWN = "allowance_"
 UNITS, PERIOD, ROUNDS, ALL = OWN + "units", OWN + "period", OWN + "rounds", OWN + "all"
 BELIEFS, RESTRICTED = OWN + "beliefs_", OWN + "restricted"
 USED, PLAYS = "promises_used", "promises_plays"
-Sums = tuple[FloatArray, FloatArray]
 BETWEEN = 40.0  # time of a plan between two, for each arm, relative to GenCTS
 
 
@@ -349,26 +348,27 @@ class Constrained(Wrapped):
         """Return the allowance as a constraint of the round."""
         sign = actions.sign
         baseline = np.broadcast_to(_rule_plan(limit, actions), (rows, actions.d))
-        left, (mean, variance) = _left(limit, actions, state), self._moments(limit, actions, state)
+        left, believed = _left(limit, actions, state), self._moments(limit, actions, state)
         others = (
             np.where(_begins(limit, state)[:, None], 0.0, state[ALL])
-            - _sums(sign, left, mean, variance).T
+            - _sums(sign, left, believed).T
         )
         target = left + (1.0 + sign * limit.allowance) * baseline
-        rest = z_of(limit.sure), others[:, 0], np.maximum(others[:, 1], 0.0)
+        doubt, most = np.maximum(others[:, 1], 0.0), np.zeros(rows)
+        margin = Margin(sign, target, *believed, others[:, 0], doubt, most)
         known = actions.known_cost if actions.has_known else None
-        return Allowed(baseline, Margin(sign, target, mean, variance, *rest), known)
+        return Allowed(baseline, margin, known)
 
     def _sums(self, actions: ActionSet, state: Arrays) -> FloatArray:
-        """Return what the arms of the set add to the mean and the variance, (2, trials)."""
+        """Return what the arms of the set add to the mean and to squared doubts, (2, trials)."""
         limit = self._baseline
         if limit is None:
             return np.zeros((2, 1))
         left = _left(limit, actions, state)
-        return _sums(actions.sign, left, *self._moments(limit, actions, state))
+        return _sums(actions.sign, left, self._moments(limit, actions, state))
 
-    def _moments(self, limit: Baseline, actions: ActionSet, state: Arrays) -> Sums:
-        """Return means and variances of what is believed of the arms."""
+    def _moments(self, limit: Baseline, actions: ActionSet, state: Arrays) -> ArmBeliefs:
+        """Return what is believed of the arms."""
         beliefs = state if self._shares else without_prefix(BELIEFS, state)
         sums = beliefs["moments"]
         if self._believer.posterior.memory.follows:
@@ -379,8 +379,8 @@ class Constrained(Wrapped):
             sums = settled
         low = np.zeros(actions.d) if actions.offset is None else actions.offset
         high = low + (1.0 if actions.upper is None else actions.upper)
-        mean, variance = beliefs_of(sums, np.zeros(actions.d), high - low, limit.per)
-        return mean + low, variance
+        found = beliefs_of(sums, np.zeros(actions.d), high - low, limit)
+        return found._replace(mean=found.mean + low)
 
     def _believe(self, verb: str, actions: ActionSet, state: Arrays, *given: object) -> None:
         """Add a report to the moments, unless they are those of the policy."""
@@ -427,5 +427,5 @@ def _left(limit: Baseline, actions: ActionSet, state: Arrays) -> FloatArray:
     return left
 
 
-def _sums(sign: float, left: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    return np.stack([sign * (left * mean).sum(axis=1), (variance * left**2).sum(axis=1)])
+def _sums(sign: float, left: FloatArray, of: ArmBeliefs) -> FloatArray:
+    return np.stack([sign * (left * of.mean).sum(axis=1), (of.square * left**2).sum(axis=1)])

@@ -42,9 +42,9 @@ def drawn_margin(plans: ActionSet, baseline: np.ndarray, rng: np.random.Generato
     mean, variance = rng.uniform(0.2, 0.6, (1, d)), rng.uniform(0, 0.01, (1, d))
     left = rng.uniform(-1, 1, (1, d)) + 0.2 * baseline
     gain, doubt = rng.uniform(-0.2, 0.5, 1), rng.uniform(0, 0.1, 1)
-    return Margin(
-        plans.sign, left + (1 + 0.1 * plans.sign) * baseline, mean, variance, 2.0, gain, doubt
-    )
+    tail = rng.spawn(1)[0].uniform(-0.02, 0.02, (1, d))
+    target, others = left + (1 + 0.1 * plans.sign) * baseline, (gain, 4.0 * doubt, 0.01 + 0 * gain)
+    return Margin(plans.sign, target, mean, 4.0 * variance, tail, *others)
 
 
 SETS = [
@@ -69,7 +69,8 @@ def test_safe_plans_against_enumeration(plans: ActionSet) -> None:
         action = planned(plans, theta.copy, proposal, [term])
         left = margin.target - everything
         g = margin.gain + plans.sign * left @ margin.mean[0]
-        g = g - 2.0 * np.sqrt(margin.doubt + left**2 @ margin.variance[0])
+        g = g - np.sqrt(margin.doubt + left**2 @ margin.square[0])
+        g = g - np.maximum((-plans.sign * left * margin.tail[0]).max(axis=1), margin.most)
         np.testing.assert_allclose(margin.of(everything[None])[0], g, atol=1e-12)
         by_plan = dict(zip(map(tuple, everything.tolist()), g, strict=True))
         is_safe = by_plan[tuple(action[0].tolist())] >= 0

@@ -1,5 +1,6 @@
 """Allowance of learners and studies: what counts, what is kept, and what is refused."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -59,19 +60,23 @@ def day(live: Live, number: int, **given: Any) -> PendingPlay:
 def by_hand(live: Live, plays: list[PendingPlay], share: float, sure: float) -> tuple[float, ...]:
     """Compute the allowance from plays and the losses told, arm by arm."""
     table = live.arms().set_index("arm")
-    spent = left = variance = 0.0
+    spent = left = square = tail = 0.0
+    risk = math.log(1 / (1 - sure))
     for arm in MEANS:
         played = sum(play.plan[arm] for play in plays)
         base = sum(play.baseline[arm] for play in plays if play.baseline is not None)
         told = [loss for play in plays for loss in bills(play).get(arm, [])]
         assert len(told) == table["seen"][arm]
-        losses = np.array([*EUROS, *told])
+        losses, weight = np.array([*EUROS, *told]), (1 + share) * base - played
         m, v = losses.mean(), losses.var() / (len(losses) + 1)
+        seen = np.var(told) * len(told) / len(losses) / (len(losses) + 1) if told else 0.0
         spent += (played - base) * m
-        left += ((1 + share) * base - played) * m
-        variance += v * ((1 + share) * base - played) ** 2
+        left += weight * m
+        square += (z_of(sure) ** 2 * (v - seen) + 2 * risk * seen) * weight**2
+        units = m * (250 - m) / v - 1  # of a beta distribution with these moments
+        tail = max(tail, -weight * risk * (250 - 2 * m) / (units + 2))
     restricted = sum(play.restricted for play in plays)
-    return (spent, left, left - z_of(sure) * variance**0.5, len(plays), restricted)
+    return (spent, left, left - square**0.5 - tail, len(plays), restricted)
 
 
 def test_allowance_by_hand_and_first_play() -> None:

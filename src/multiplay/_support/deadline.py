@@ -103,8 +103,11 @@ _is_shown = False
 
 
 @contextmanager
-def status_line(what: str) -> Iterator[None]:
-    """Write to the terminal what takes long; nothing for two seconds, or without a terminal."""
+def status_line(what: str, is_cause: bool = False) -> Iterator[None]:
+    """Write to the terminal what takes long; nothing for two seconds, or without a terminal.
+
+    The line has the outermost work, unless work inside it ``is_cause`` of the wait.
+    """
     global _watcher, _is_shown
     if not sys.stderr.isatty():
         yield
@@ -114,7 +117,7 @@ def status_line(what: str) -> Iterator[None]:
         _watcher.start()
     work = what, time.monotonic()
     with _lock:
-        _work.append(work)
+        _work.insert(0 if is_cause else len(_work), work)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -24,7 +24,12 @@ types: Any = numba.types
 carray: Callable[..., Any] = cast(Any, numba).carray
 config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}  # division as of IEEE
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",  # division as of IEEE
+    "no_cfunc_wrapper": True,  # C does not call kernels
+}
+INNER = OPTIONS | {"no_cpython_wrapper": True}  # of functions that Python does not call either
 PACKAGE = Path(__file__).parent
 STALE = 86_400.0  # seconds without a new kernel, after which an old version of the cache is removed
 MOST_WAITING = (
@@ -42,7 +47,7 @@ def kernel(function: F) -> F:
 
 def subroutine(function: F) -> F:
     """Compile a function that only kernels call: the compiled kernels contain it."""
-    return cast(F, numba.njit(**OPTIONS)(function))
+    return cast(F, numba.njit(**INNER)(function))
 
 
 def part(function: F) -> F:
@@ -145,6 +150,34 @@ def digest_of_kernels() -> str:
     for file in sorted(PACKAGE.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+class Compilations(event.Listener):
+    """Counts the kernels that this process compiles, and says so on a terminal meanwhile."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._running = (
+            threading.local()
+        )  # of a thread: ``lines``, one for each kernel that it compiles
+
+    def on_start(self, event: event.Event) -> None:
+        """Show the line when the outermost kernel begins."""
+        lines: list[ExitStack] = self._running.__dict__.setdefault("lines", [])
+        lines.append(ExitStack())
+        if len(lines) == 1:
+            text = "compiling functions, once for this version"
+            lines[0].enter_context(deadline.status_line(text, is_cause=True))
+            self.count += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """Remove the line when the outermost kernel is compiled."""
+        if lines := self._running.__dict__.get("lines"):  # or it began before this listened
+            lines.pop().close()
+
+
+COMPILATIONS = Compilations()
+event.register("numba:compile", COMPILATIONS)  # type: ignore[no-untyped-call]
 
 
 class CompilerLock(event.Listener):

@@ -45,6 +45,7 @@ from multiplay.kernels.moments import (
 )
 from multiplay.kernels.quantiles import below, beta_quantile
 from multiplay.kernels.random import Generators, normal_pair, uniform
+from multiplay.kernels.rows import copy_rows
 from multiplay.types import FloatArray, IntArray
 
 NORMAL = 3.0  # kurtosis of normal noise
@@ -193,7 +194,7 @@ def current(
 ) -> None:
     """rows[i] = the moments of arm i in a trial since the beginning of its heaviest hypothesis."""
     d = moments.shape[1]
-    rows[:d] = moments[trial]
+    copy_rows(moments[trial], rows, 0)
     if hypotheses.shape[2] == 0:
         return
     for i in range(d):
@@ -246,15 +247,16 @@ def draw(
     have moved. ``others`` are moments of arms that are absent from the round, with their shift.
     """
     d, follows = moments.shape[1], hypotheses.shape[2] > 0
-    known = d + others.shape[1]
-    pooled, rows, shifts = np.empty((known, POOLED)), np.empty((known, COLUMNS)), np.zeros(known)
-    shifts[:d] = shift
+    every = d + others.shape[1]
+    pooled, rows, shifts = np.empty((every, POOLED)), np.empty((every, COLUMNS)), np.zeros(every)
+    for i in range(d):
+        shifts[i] = shift[i]
     table, G = np.empty(LEVELS + 1), np.empty(OCTAVES)
     for trial in range(len(moments)):
         g = generators[trial]
         current(moments, hypotheses, marks, trial, rows)
-        if known > d:
-            rows[d:] = others[trial]
+        if every > d:
+            copy_rows(others[trial], rows, d)
         if follows:
             change.growth(snaps[trial], curiosity**2 / LONG, G)
         m, c0 = pool(rows, shifts, pooled)

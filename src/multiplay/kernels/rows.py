@@ -4,8 +4,16 @@ import math
 
 import numpy as np
 
-from multiplay.kernels.jit import kernel
+from multiplay.kernels.jit import kernel, subroutine
 from multiplay.types import FloatArray
+
+
+@subroutine
+def copy_rows(source: FloatArray, target: FloatArray, first: int) -> None:
+    """target[first + k] = source[k]; an assignment of slices takes seconds to compile."""
+    for k in range(source.shape[0]):
+        for i in range(source.shape[1]):
+            target[first + k, i] = source[k, i]
 
 
 @kernel

@@ -62,6 +62,8 @@ from multiplay.studies.turn import Turn
 from multiplay.studies.verbs import LocalVerbs, StudyVerbs
 from multiplay.types import FloatArray
 
+MOST_COMPILED = 100  # studies whose kernels are compiled beforehand
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -220,13 +222,15 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
 
     @classmethod
     def compile_all(cls, *, store: Place = DEFAULT_STORE) -> None:
-        """Compile the kernels of all studies of a store, so that their first plays do not wait.
+        """Compile the kernels of the studies of a store, so that their first plays do not wait.
 
-        Without studies, those of the default policy for ``Transport``. Studies with user-defined
-        classes and damaged studies are left out.
+        Of many studies, a sample of 100 is read: one play of each kind of set and policy. Without
+        studies, those of the default policy for ``Transport``. Studies with user-defined classes
+        and damaged studies are left out.
         """
         place = store_at(store)
         names = place.names()
+        names = names[:: max(1, len(names) // MOST_COMPILED)]
         if not names:
             rehearse(Engine.create(Transport.example(), None, Streams(NO_NUMBERS)))
         for name in names:

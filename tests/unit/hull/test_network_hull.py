@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_kernel import in_kernel
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import linprog
@@ -430,7 +431,7 @@ def test_elimination_solves_the_laplacian(seed: int, nodes: int, arcs: int) -> N
     np.add.at(missing, pattern.tail, flow)
     np.subtract.at(missing, pattern.head, flow)
     step, laplacian = missing.copy(), np.empty(network_newton.entries(pattern, nodes))
-    network_newton.solve(pattern, weight, gradient, laplacian, step)
+    in_kernel(network_newton.solve)(pattern, weight, gradient, laplacian, step)
     dx = weight * (step[pattern.tail] - step[pattern.head] - gradient)
     reached = np.zeros(nodes)
     np.add.at(reached, pattern.tail, dx)

@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pooled_twin
 import pytest
+from in_kernel import in_kernel
 
 from multiplay import Budget, Changes, Feedback, Play, PooledCTS
-from multiplay.kernels import bootstrap, pooled
+from multiplay.kernels import bootstrap, pooled, random
 from multiplay.kernels.hypotheses import (
     CHANGES,
     H_B,
@@ -24,7 +25,6 @@ from multiplay.kernels.hypotheses import (
 )
 from multiplay.kernels.hypotheses import COLUMNS as HYPOTHESIS
 from multiplay.kernels.moments import COLUMNS, KEPT, N
-from multiplay.kernels.random import normal_pair, uniform
 from multiplay.random import Streams, stream_words
 from multiplay.types import Arrays, FloatArray
 
@@ -36,6 +36,7 @@ NOTHING = (
 )
 NO_OTHERS = np.zeros((1, 0, COLUMNS))
 LAWS = ("coins", "narrow", "constant", "skew", "zero", "totals")
+normal_pair, uniform = in_kernel(random.normal_pair), in_kernel(random.uniform)
 
 
 def moments_of(law: str, d: int, rounds: int, rng: np.random.Generator) -> FloatArray:
@@ -67,7 +68,7 @@ def test_the_pooled_model_is_that_of_a_slow_twin(law: str, d: int, rounds: int) 
     rows = moments_of(law, d, rounds, rng)[0]
     shift = rng.uniform(0, 0.1, d) if rounds % 2 else np.zeros(d)
     out = np.empty((d, pooled.POOLED))
-    m, c0 = pooled.pool(rows, shift, out)
+    m, c0 = in_kernel(pooled.pool)(rows, shift, out)
     twin = pooled_twin.pooled(rows, shift)
     assert (m, c0) == pytest.approx((twin.m, twin.c0), rel=1e-9)
     for column, expected in zip(out.T, (twin.coins, twin.k, twin.e, rows[:, N]), strict=True):
@@ -117,7 +118,9 @@ def test_many_arms_never_seen_have_the_quantiles_of_the_prior(law: str, sign: fl
 
 def test_nothing_seen_is_a_uniform_prior() -> None:
     """Without any report, the mean of an arm is uniform on [0, 1]."""
-    m, c0 = pooled.pool(np.zeros((4, COLUMNS)), np.zeros(4), np.empty((4, pooled.POOLED)))
+    m, c0 = in_kernel(pooled.pool)(
+        np.zeros((4, COLUMNS)), np.zeros(4), np.empty((4, pooled.POOLED))
+    )
     assert (m, m * c0) == pytest.approx((0.5, 1.0))
 
 
@@ -127,7 +130,7 @@ def test_arms_that_are_alike_teach_an_arm_that_was_not_seen() -> None:
     rows = moments_of("narrow", 30, 40, rng)[0]
     rows[:, 4] = 0.4 + 0.01 * rng.standard_normal(30)
     rows[0] = 0.0
-    m, c0 = pooled.pool(rows, np.zeros(30), np.empty((30, pooled.POOLED)))
+    m, c0 = in_kernel(pooled.pool)(rows, np.zeros(30), np.empty((30, pooled.POOLED)))
     assert abs(m - 0.4) < 0.02
     assert np.sqrt(m * (1 - m) / (c0 + 1)) < 0.12  # of 30 arms, one more at the middle
 

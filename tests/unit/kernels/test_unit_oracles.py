@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from in_kernel import in_kernel
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
@@ -137,6 +138,8 @@ def test_narrowing_takes_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
         return guess(*given)
 
     monkeypatch.setattr(selection, "guess", counted_guess)
+    for name in ("keep", "limits_of_few", "weigh_cheaper"):
+        monkeypatch.setattr(selection, name, in_kernel(getattr(selection, name)))
     find_limit = cast(Any, selection.find_limit).py_func
     workspace = [np.empty(d + 16), integers(range(d + 16)), np.empty(32), integers(range(32))]
     for costs in (rng.uniform(size=d), np.arange(float(d)), rng.integers(0, 2, d) / 1):

@@ -5,6 +5,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from in_kernel import in_kernel
 from known import check_known
 from refusal import refused
 from scipy.optimize import brentq
@@ -277,7 +278,7 @@ def test_an_epoch_is_in_doubt_exactly_when_the_formulas_say_so() -> None:
             known["gap"][0, x] = gap
         out, now = np.empty(1, dtype=np.bool_), np.array([True])
         some = np.array([t]), np.array([t0]), np.array([log]), np.array([radius])
-        threeworlds.doubt(X, now, *some, out, *known.values())
+        in_kernel(threeworlds.doubt)(X, now, *some, out, *known.values())
         return bool(out[0])
 
     assert not doubted()

@@ -461,7 +461,7 @@ def test_metrics_of_a_study_need_a_key_that_may_read_it(store: Path, client: Cli
 
 
 def test_the_service_is_ready_when_kernels_are_compiled(
-    store: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     compiled = threading.Event()
     monkeypatch.setattr(manager, "PATIENCE", 0.05)
@@ -474,6 +474,7 @@ def test_the_service_is_ready_when_kernels_are_compiled(
             compiled.set()
         assert waits.status_code == 503
         assert "compiles the kernels" in waits.json()["detail"]
+        assert not any(record.levelname == "ERROR" for record in caplog.records)
         monkeypatch.setattr(manager, "PATIENCE", TIME_LIMIT)
         assert client.get("/readyz").status_code == 200
 

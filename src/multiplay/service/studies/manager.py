@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -16,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound, StoreError
+from multiplay.kernels.jit import COMPILATIONS
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Forbidden, Overloaded, TookTooLong
 from multiplay.service.server import metrics
@@ -28,6 +30,8 @@ from multiplay.storage import Head, Journal, Store, store_at
 from multiplay.storage.base import Keyring, NoConnectionLeft, checked_name
 from multiplay.studies import Study, Verified
 from multiplay.studies.entry_codec import Request
+
+log = logging.getLogger("multiplay.service")
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -125,19 +129,24 @@ class StudyManager:
         """Begin to compile the kernels of all studies, in a thread."""
 
         def compile_all() -> None:
+            started, before = time.perf_counter(), COMPILATIONS.count
             try:
                 with suppress(StoreError):  # kernels are then compiled by the first requests
                     Study.compile_all(store=self.store)
             finally:
                 self._is_compiled.set()
+            taken = round(time.perf_counter() - started, 1)
+            fields = {"compiled": COMPILATIONS.count - before, "seconds": taken}
+            log.info("kernels ready", extra={"fields": fields})
 
         self._pool.submit(compile_all)
 
     async def check_ready(self) -> None:
-        """Raise ``StoreError`` if the store cannot be read, or kernels are being compiled."""
+        """Raise ``Overloaded`` while kernels are compiled, ``StoreError`` without a store."""
         if not await self._in_thread(lambda: self._is_compiled.wait(PATIENCE)):
-            hint = "Requests are answered, but the first ones may take long: try again later."
-            raise StoreError("service", "it compiles the kernels of its studies", hint)
+            raise Overloaded(
+                "it compiles the kernels of its studies; the first plays wait for them"
+            )
         await self._in_thread(self.store.names)
 
     async def build(self, act: Callable[[], T]) -> T:

@@ -5,7 +5,9 @@ each topic has the number of trials that its limits were stated for.
 """
 
 import os
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 if __name__ == "__main__":
@@ -18,8 +20,19 @@ from scipy.signal import lfilter
 
 from benchmarks import change
 from benchmarks.change import Case, Moves, Path
-from benchmarks.harness import Runner, Section, Target, command, standard_error
-from multiplay import ActionSet, Budget, Changes, Persists, Policy, PooledCTS, simulate
+from benchmarks.harness import ROOT, Runner, Section, Target, command, standard_error
+from multiplay import (
+    ActionSet,
+    Adversarial,
+    Budget,
+    Changes,
+    Learner,
+    Persists,
+    Policy,
+    PooledCTS,
+    simulate,
+)
+from multiplay.cli.data import files_of
 from multiplay.types import FloatArray
 
 PERSISTS, DEFAULT = "Persists()", "Changes()"
@@ -138,11 +151,54 @@ def persisting(trials: int | None, run: Runner) -> list[Section]:
     return [section("Persisting", found, {name: limit for name, (_, limit) in PERSISTING.items()})]
 
 
+# ------------------------------------------------------------------ traces
+
+LEAST_SEEN = 48  # hours, after which intervals are looked at
+MOST_LOST, LEAST_HELD, MOST_HELD = 0.145, 0.9, 0.98
+
+
+def of_traces(policy: str, trials: int) -> tuple[FloatArray, float]:
+    """Return the node-hours lost per trial, and the share of intervals that held the next hour."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    losses: FloatArray = import_module("spot").losses_of(files_of("spot"))
+    hours, zones = losses.shape
+    nodes = Budget(3, [1] * zones)
+    world, one = Adversarial(losses), {policy: POLICIES[policy]}
+    found = simulate(nodes, world, one, hours, trials, change.SEED, record=1, against="each round")
+    least = float((nodes.best(losses) * losses).sum())
+    lost: FloatArray = (found.final(policy) + least) / (hours * nodes.best(losses[0]).sum())
+    learner, held = Learner(nodes, POLICIES[policy], seed=0), []
+    for t in range(hours):
+        if t >= LEAST_SEEN:
+            arms = learner.arms()
+            held.append(((arms["low"] <= losses[t]) & (losses[t] <= arms["high"])).mean())
+        play, of = learner.ask(), dict(zip(nodes.names, losses[t].tolist(), strict=True))
+        learner.tell(play.id, {arm: [of[arm]] * units for arm, units in play.plan.items()})
+    return lost, float(np.mean(held))
+
+
+def traces(trials: int | None, run: Runner) -> list[Section]:
+    """Measure three nodes in nine zones, where ``multiplay data fetch spot`` was run."""
+    found = run({name: (of_traces, (name, trials or 20)) for name in POLICIES})
+    rows = [
+        {"memory": name, "node-hours lost": f"{lost.mean():.4f}", "intervals that hold": held}
+        for name, (lost, held) in found.items()
+    ]
+    lost, held = found[PERSISTS]
+    targets = [
+        Target("node-hours lost", float(lost.mean()), MOST_LOST),
+        Target("intervals that hold the next hour, at least", held, LEAST_HELD, at_least=True),
+        Target("intervals that hold the next hour, at most", held, MOST_HELD),
+    ]
+    return [Section("Traces", "Three nodes in nine zones, hour by hour.", rows, targets)]
+
+
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "stationary": stationary,
     "drifting": drifting,
     "others": others,
     "persisting": persisting,
+    "traces": traces,
 }
 
 if __name__ == "__main__":

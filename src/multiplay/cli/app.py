@@ -17,6 +17,7 @@ class Commands(LazyGroup):
     panels: ClassVar[dict[str, dict[str, str]]] = {
         "Commands": {
             "bench": "multiplay.cli.bench:bench",
+            "data": "multiplay.cli.data:data",
             "reproduce": "multiplay.cli.reproduce:reproduce",
             "show": "multiplay.cli.results:show",
             "plot": "multiplay.cli.results:plot",

@@ -243,6 +243,69 @@ def effects(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Effects", shows, rows, targets)]
 
 
+# ------------------------------------------------------------- percentages
+
+SEVEN = (*WEEK, "Sat", "Sun")
+YEAR, MONTHS = 360, (30, 180, 360)  # days; effects are looked at on the days of MONTHS
+FUEL, CLAUSE, SURCHARGE = 1.60, 0.5, 0.25
+WAYS: dict[str, tuple[str, ...]] = {"multiplied": ("fuel", "weekday"), "added": ()}
+
+
+def year_of(way: str, trial: int) -> dict[str, list[tuple[bool, float]]]:
+    """Return whether 95 % intervals hold the truth, and errors, by what is looked at.
+
+    Eight lanes with prices from 80 to 320. Half of a price goes with the price of fuel, which
+    wanders by a third, and Saturdays cost 25 % more; a bill varies by 8 %.
+    """
+    rng = np.random.default_rng((SEED, 13, trial))
+    names = [f"lane {i}" for i in range(8)]
+    price, fuel = np.exp(rng.uniform(np.log(80), np.log(320), 8)), np.empty(YEAR + 1)
+    fuel[:] = np.clip(FUEL * np.exp(np.cumsum(rng.normal(0, 0.012, YEAR + 1))), 1.1, 2.3)
+    scaled = Number(centre=FUEL, scale=0.1, unit="EUR/l")
+    features = Features(fuel=scaled, weekday=Category(list(SEVEN)), multiplies=WAYS[way])
+    plans = Budget(6, [3] * 8, names=names)
+    learner = Learner(plans, seed=trial, loss_range=(0, 700), features=features)
+    found: dict[str, list[tuple[bool, float]]] = {}
+    for day in range(1, YEAR + 1):
+        weekday = SEVEN[day % 7]
+        factor = (1 + CLAUSE * (fuel[day] / FUEL - 1)) * (1 + SURCHARGE * (weekday == "Sat"))
+        play = learner.ask(features={"fuel": float(fuel[day]), "weekday": weekday})
+        truth = sum(n * factor * price[names.index(a)] for a, n in play.plan.items())
+        low, high, expected = play.expected.low, play.expected.high, play.expected.total
+        kind = "plans, Saturdays" if weekday == "Sat" else "plans, other days"
+        found.setdefault(kind, []).append((low <= truth <= high, expected / truth - 1))
+        costs = {}
+        for a, n in play.plan.items():
+            bill = price[names.index(a)] * factor * (1 + rng.normal(0, 0.05))
+            costs[a] = (bill * (1 + rng.normal(0, 0.06, n))).clip(0, 700).tolist()
+        learner.tell(play.id, costs)
+        if day in MONTHS and way == "multiplied":
+            rows = {row["feature"]: row for row in learner.effects().to_dict("records")}
+            true = {"weekday=Sat": 100 * SURCHARGE, "fuel": 100 * CLAUSE * 0.1 / FUEL}
+            for name, percent in true.items():
+                row = rows[name]
+                one = bool(row["low"] <= percent <= row["high"]), float(row["effect"] - percent)
+                found.setdefault(f"{name}, day {day}", []).append(one)
+    return found
+
+
+def percent(trials: int | None, run: Runner) -> list[Section]:
+    """Measure plans and effects where fuel and Saturdays change prices by percentages."""
+    number = trials or 100
+    found = run({(way, t): (year_of, (way, t)) for way in WAYS for t in range(number)})
+    rows, targets = [], []
+    for way in WAYS:
+        for kind in found[way, 0]:
+            held, error = np.array([one for t in range(number) for one in found[way, t][kind]]).T
+            row = {"features are": way, "of": kind, "coverage": float(held.mean())}
+            rows.append(row | {"error, median": float(np.median(np.abs(error)))})
+            if way == "multiplied" and "fuel" not in kind:  # of a clause that is no power
+                targets.append(Target(f"percent, {kind}", held.mean(), 0.92, at_least=True))
+                targets.append(Target(f"percent, {kind}", held.mean(), 0.99))
+    shows = "95 % intervals; errors are shares of the cost of a plan, or percentage points."
+    return [Section("Percentages", shows, rows, targets)]
+
+
 # --------------------------------------------------------------- new lanes
 
 OLD, NEW, OPENED, DAYS, UNITS = 30, 10, 30, 230, 15
@@ -341,6 +404,7 @@ TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "plain": plain,
     "coverage": coverage,
     "effects": effects,
+    "percent": percent,
     "newlanes": newlanes,
     "speed": speed,
     "calvera": calvera,

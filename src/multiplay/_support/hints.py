@@ -338,6 +338,7 @@ WORDS: dict[str, Wording] = {
     "levels": Wording('levels = ["Mon", "Tue"]', ELSEWHERE, '"levels": ["Mon", "Tue"]'),
     "unit='km'": Wording('unit = "km"', ELSEWHERE),
     "products": Wording('products = [["km", "fuel"]]', ELSEWHERE, '"products": [["km", "fuel"]]'),
+    "multiplies": Wording('multiplies = ["fuel"]', ELSEWHERE, '"multiplies": ["fuel"]'),
     "a feature": Wording(
         '[km], and below it type = "Number"', ELSEWHERE, '{"km": {"type": "Number"}}'
     ),

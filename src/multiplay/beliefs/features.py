@@ -10,6 +10,7 @@ import numpy as np
 
 from multiplay.features.rows import FeatureRows
 from multiplay.feedback import NO_UNITS, Feedback
+from multiplay.kernels import factors as tangents
 from multiplay.kernels import features as kernels
 from multiplay.kernels import residuals
 from multiplay.random import Rng, stream_words
@@ -43,6 +44,8 @@ TRIANGLES = ("R", "z", "ev", "noise", "fit", "bends")
 FADING = ("W", "h", "others_P", "others_b")
 # Where beliefs of a learner read the state.
 ERRORS, RECENT = RESIDUALS = "errors", "recent_errors"
+# How many columns multiply, and the origin of the losses: of a model with factors alone.
+FACTORS = "factors"
 
 
 Posterior: TypeAlias = tuple[
@@ -118,10 +121,13 @@ class FeatureRegression:
         \qquad u_{t,i} \sim \mathcal{N}(0, s_u^2),
 
     with :math:`m = (\tfrac{1}{2}, 0, \ldots, 0)`, and :math:`u_{t,i}` shared by the units of an arm
-    in a round. The average of a units has variance :math:`s_u^2 + (s_e^2 + k m (1 - m)) / a`
-    around its mean m. :math:`s_b` has five sizes, weighed by their exact evidence. What is learned
-    is in a plain dict of arrays with the trials first; N, Z and X have the arms on their second
-    axis, and those that ``SHARED`` names belong to all arms.
+    in a round. The last columns may be factors of the whole loss of a unit,
+    :math:`e^{\langle\gamma, \psi\rangle}` for the columns :math:`\psi`: each report then counts as
+    that of the linear model that touches it where the parameters are believed to be
+    (``kernels.factors``). The average of a units has variance
+    :math:`s_u^2 + (s_e^2 + k m (1 - m)) / a` around its mean m. :math:`s_b` has five sizes, weighed
+    by their exact evidence. What is learned is in a plain dict of arrays with the trials first; N,
+    Z and X have the arms on their second axis, and those that ``SHARED`` names belong to all arms.
 
     Parameters
     ----------
@@ -156,6 +162,7 @@ class FeatureRegression:
         *FADING,
         *(f"{NEW}{name}" for name in TRIANGLES),
         *RESIDUALS,
+        FACTORS,
     )
 
     effects: bool = True
@@ -171,9 +178,14 @@ class FeatureRegression:
         sizes = SIZES[self.priors]
         return sizes if self.effects else sizes[:1]
 
-    def start(self, d: int, p: int, trials: int) -> Arrays:
-        """Return the state before anything is learned."""
+    def start(self, d: int, p: int, trials: int, factors: int = 0, origin: float = 0.0) -> Arrays:
+        """Return the state before anything is learned.
+
+        The last ``factors`` columns multiply; losses are those above the ``origin``.
+        """
         arrays = self._prior(d, p, trials)
+        if factors:
+            arrays[FACTORS] = np.tile([float(factors), origin], (trials, 1))
         if self.discount is not None:
             G = len(self.sizes)
             arrays |= {"W": np.zeros((trials, p, p)), "h": np.zeros((trials, p))}
@@ -220,7 +232,7 @@ class FeatureRegression:
     def learn(self, arrays: Arrays, reports: Reports) -> None:
         """Learn from the reports of a round, and change the arrays."""
         if ERRORS in arrays:
-            self._add_residuals(arrays, reports)
+            self._add_residuals(arrays, self._linear(arrays, "", reports)[0])
         scatter = (arrays["W"], arrays["h"]) if "W" in arrays else (NO_UNITS[:0, None], NO_UNITS)
         self._add(arrays, "", scatter, reports)
         if self.follow:
@@ -241,12 +253,73 @@ class FeatureRegression:
     def _add(
         self, arrays: Arrays, which: str, scatter: tuple[FloatArray, FloatArray], reports: Reports
     ) -> None:
-        N, Z, X, R, z, ev, noise, fit, bends = (
-            arrays[f"{which}{name}"] for name in (*BY_ARM, *TRIANGLES)
-        )
+        names = [f"{which}{name}" for name in (*BY_ARM, *TRIANGLES)]
+        if FACTORS in arrays:  # the linear model touches at what is believed after the round
+            after = {name: arrays[name].copy() for name in names} | {FACTORS: arrays[FACTORS]}
+            nothing = NO_UNITS[:0, None], NO_UNITS
+            self._learn(after, names, nothing, self._linear(arrays, which, reports)[0])
+            reports, log = self._linear(after, which, reports)
+            arrays[f"{which}ev"] -= log[:, None]  # densities of losses, not of what is linear
+        self._learn(arrays, names, scatter, reports)
+
+    def _learn(
+        self,
+        arrays: Arrays,
+        names: Iterable[str],
+        scatter: tuple[FloatArray, FloatArray],
+        reports: Reports,
+    ) -> None:
+        N, Z, X, R, z, ev, noise, fit, bends = (arrays[name] for name in names)
         own = N, Z, X, R, z, ev, noise, fit, bends
         within = UNIT_WEIGHT / NOISE_WEIGHT[self.priors] if self.effects else 0.0
         kernels.learn(*reports, *own, *scatter, self.sizes, within)
+
+    def _linear(self, arrays: Arrays, which: str, reports: Reports) -> tuple[Reports, FloatArray]:
+        """Return the reports as those of a linear model, and the sum of their logs of factors."""
+        log = np.zeros(len(reports.arms))
+        if FACTORS not in arrays:
+            return reports, log
+        x, base, eta = self._tangent(arrays, reports.arms, reports.phi, which)
+        level, within = np.empty((2, *base.shape))
+        told = reports.units, reports.mean, reports.scatter
+        tangents.made_linear(*told, arrays[FACTORS], base, eta, level, within, log)
+        return reports._replace(phi=x, mean=level, scatter=within), log
+
+    def _tangent(
+        self, arrays: Arrays, arms: IntArray, phi: FloatArray, which: str = ""
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return x, base and eta of some arms, see ``kernels.factors``; (trials, k, p) and less."""
+        x, base, eta = np.empty(phi.shape), *np.empty((2, *arms.shape))
+        N, Z, X, R, z, ev = (arrays[f"{which}{name}"] for name in (*BY_ARM, "R", "z", "ev"))
+        own = N, Z, X, R, z, ev, self.sizes
+        tangents.tangent(arms, phi, *own, arrays[FACTORS], x, base, eta)
+        return x, base, eta
+
+    def _touching(
+        self, arrays: Arrays, rows: FeatureRows
+    ) -> tuple[FeatureRows, FloatArray, FloatArray]:
+        """Return the rows of the linear model at all arms, and how its means become losses.
+
+        The mean loss is scale times that of the linear model, plus a constant.
+        """
+        trials, d = arrays["N"].shape
+        phi = np.broadcast_to(rows.arm * rows.day[:, None], (trials, d, rows.p))
+        arms = np.tile(np.arange(d), (trials, 1))
+        x, base, eta = self._tangent(arrays, arms, np.ascontiguousarray(phi))
+        scale, zero = np.exp(eta), arrays[FACTORS][:, 1:]
+        rest: FloatArray = scale * (zero - base * eta) - zero
+        return FeatureRows.of(x), scale, rest
+
+    def means(self, arrays: Arrays, arms: IntArray, phi: FloatArray) -> FloatArray:
+        """Return the mean loss of some arms of one trial, as ``posterior``."""
+        if FACTORS in arrays:
+            _, base, eta = self._tangent(arrays, arms[None], phi[None])
+            found: FloatArray = np.exp(eta[0]) * base[0] - arrays[FACTORS][0, 1]
+            return found
+        N, Z, X, R, z, ev = (arrays[name][0] for name in (*BY_ARM, "R", "z", "ev"))
+        means = np.empty(len(arms))
+        residuals.means_of(arms, phi, N, Z, X, R, z, ev, self.sizes, means)
+        return means
 
     def pass_round(self, arrays: Arrays) -> None:
         """Let a round pass, before its reports are learned: forget, or look for a change."""
@@ -340,24 +413,34 @@ class FeatureRegression:
 
     def draw(self, arrays: Arrays, rows: FeatureRows, rng: Rng) -> FloatArray:
         """Draw the mean loss of every arm from the posterior, (trials, d): one theta for all."""
-        means = np.empty(arrays["N"].shape)
+        means, of_losses = np.empty(arrays["N"].shape), None
+        if FACTORS in arrays:
+            rows, *of_losses = self._touching(arrays, rows)
         words = stream_words(rng, len(means))
         kernels.draw(words, *self._posterior(arrays), rows.arm, rows.day, means)
-        return means
+        return means if of_losses is None else of_losses[0] * means + of_losses[1]
 
     def posterior(self, arrays: Arrays, rows: FeatureRows) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the standard deviation of every arm's mean loss, (trials, d)."""
-        mean, deviation = np.empty((2, *arrays["N"].shape))
+        (mean, deviation), of_losses = np.empty((2, *arrays["N"].shape)), None
+        if FACTORS in arrays:
+            rows, *of_losses = self._touching(arrays, rows)
         kernels.believe(*self._posterior(arrays), rows.arm, rows.day, mean, deviation)
+        if of_losses is not None:
+            mean, deviation = of_losses[0] * mean + of_losses[1], of_losses[0] * deviation
         return mean, deviation
 
     def joint(
         self, arrays: Arrays, rows: FeatureRows, action: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the standard deviation of <a, means> in every trial, (trials,)."""
-        phi = np.einsum("td,tdp->tp", action, rows.arm * rows.day[:, None], dtype=float)
-        mean, deviation = self.weighted(arrays, action[:, None].astype(float), phi[:, None])
-        return mean[:, 0], deviation[:, 0]
+        units, known = action.astype(float), np.zeros(len(action))
+        if FACTORS in arrays:
+            rows, scale, rest = self._touching(arrays, rows)
+            units, known = units * scale, (units * rest).sum(axis=1)
+        phi = np.einsum("td,tdp->tp", units, rows.arm * rows.day[:, None], dtype=float)
+        mean, deviation = self.weighted(arrays, units[:, None], phi[:, None])
+        return mean[:, 0] + known, deviation[:, 0]
 
     def weighted(
         self, arrays: Arrays, units: FloatArray, phi: FloatArray

@@ -26,6 +26,8 @@ class FeatureRows(NamedTuple):
         A, the part of the arms; one trial stands for all.
     day : array of shape (trials or 1, p)
         D, the part of the day; one trial stands for all.
+    factors : int
+        How many of the last columns multiply the whole loss, see ``Features``.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class FeatureRows(NamedTuple):
 
     arm: FloatArray
     day: FloatArray
+    factors: int = 0
 
     @classmethod
     def of(cls, phi: object) -> FeatureRows:
@@ -47,11 +50,11 @@ class FeatureRows(NamedTuple):
         return cls(arm, np.ones((1, arm.shape[2])))
 
     @classmethod
-    def none(cls, d: int, p: int = 1) -> FeatureRows:
+    def none(cls, d: int, p: int = 1, factors: int = 0) -> FeatureRows:
         """Return rows of an intercept alone; other columns are 0."""
         day = np.zeros((1, p))
         day[0, 0] = 1.0
-        return cls(np.ones((1, d, p)), day)
+        return cls(np.ones((1, d, p)), day, factors)
 
     @property
     def d(self) -> int:
@@ -70,4 +73,4 @@ class FeatureRows(NamedTuple):
 
     def cut(self, places: IntArray) -> FeatureRows:
         """Return the rows of the arms at these places."""
-        return FeatureRows(np.ascontiguousarray(self.arm[:, places]), self.day)
+        return FeatureRows(np.ascontiguousarray(self.arm[:, places]), self.day, self.factors)

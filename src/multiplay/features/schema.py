@@ -18,9 +18,10 @@ from multiplay.features.columns import Category, Column, Flag, Number
 from multiplay.types import FloatArray
 
 MOST_COLUMNS = 200
-RESERVED = ("arm", "round", "loss", "columns", "products")  # names with a meaning of their own
+RESERVED = ("arm", "round", "loss", "columns", "products", "multiplies")  # have a meaning
 EXAMPLE = "Features(km=Number(), weekday=Category(['Mon', 'Tue']))"
 Factors = tuple[tuple[str, int], ...]  # of a column of phi: features, and numbers of levels
+FACTORS_HINT = Hint("Write {}, for example.", Term('multiplies=["fuel"]', "multiplies"))
 PRODUCTS_HINT = Hint("Write {}, for example.", Term('products=[("km", "fuel")]', "products"))
 
 
@@ -29,7 +30,8 @@ class Features:
 
     .. math::
 
-        \phi_i = (1, \text{columns}, \text{products}) \in \mathbb{R}^p, \qquad p \le 200.
+        \phi_i = (1, \text{columns}, \text{products}, \text{factors}) \in \mathbb{R}^p,
+        \qquad p \le 200.
 
     An arm has features (distance), a day has a context (fuel price); both end in :math:`\phi_i`.
     A value is given for all arms or by arm, when you ask or in a table of the arms.
@@ -40,6 +42,10 @@ class Features:
         Products of features, as tuples of their names: ``[("km", "fuel")]`` lets the cost of a
         kilometre depend on the price of fuel, ``[("km", "km")]`` is a square. Columns are scaled
         before they are multiplied; each level of a category gives a product.
+    multiplies
+        Names of features that change the whole loss of a unit by a percentage, such as a fuel
+        clause or a surcharge on Saturdays: ``["fuel", "weekday"]``. Of all other features, each
+        adds to the loss what does not depend on the others.
     columns
         The features as a dict, for names that are no keywords of Python.
     **named
@@ -51,6 +57,8 @@ class Features:
         The features by name.
     products : tuple of tuples of names
         The products.
+    multiplies : tuple of names
+        The features that multiply.
 
     Examples
     --------
@@ -71,6 +79,7 @@ class Features:
         self,
         *,
         products: Iterable[Sequence[str]] = (),
+        multiplies: Iterable[str] = (),
         columns: Mapping[str, Column] | None = None,
         **named: Column,
     ) -> None:
@@ -96,6 +105,7 @@ class Features:
                 Hint("Write {}.", Term(EXAMPLE, "a feature")),
             )
         self.products = self._checked_products(products)
+        self.multiplies = self._checked_factors(multiplies)
         if self.p > MOST_COLUMNS:
             raise InvalidInput(
                 "features",
@@ -136,6 +146,25 @@ class Features:
             found.append(whole)
         return tuple(found)
 
+    def _checked_factors(self, multiplies: Any) -> tuple[str, ...]:
+        """Return the names of the features that multiply, in the order of their declaration."""
+        if isinstance(multiplies, str) or not isinstance(multiplies, Iterable):
+            got = shortened(repr(multiplies))
+            raise InvalidInput("multiplies", "a list of names of features", got, FACTORS_HINT)
+        given = list(multiplies)
+        for name in given:
+            self._check_name("multiplies", name)
+        twice, inside = first_double(given), {name for one in self.products for name in one}
+        if twice is not None:
+            hint = "Leave one of the two out."
+            raise InvalidInput("multiplies", "each feature once", f"{twice!r} twice", hint)
+        both = next((name for name in given if name in inside), None)
+        if both is not None:
+            expected = "features that are in no product: what is added is multiplied as a whole"
+            hint = f"Leave {both} out of the products, or out of the features that multiply."
+            raise InvalidInput("multiplies", expected, f"{both!r}, which is in a product", hint)
+        return tuple(name for name in self.columns if name in given)
+
     def _check_name(self, where: str, name: Any) -> None:
         """Raise ``InvalidInput`` unless a feature has this name."""
         if not isinstance(name, str) or name not in self.columns:
@@ -152,16 +181,19 @@ class Features:
     def __repr__(self) -> str:
         items = [f"{name}={column!r}" for name, column in self.columns.items()]
         items += [f"products={list(self.products)!r}"] if self.products else []
+        items += [f"multiplies={list(self.multiplies)!r}"] if self.multiplies else []
         return f"Features({', '.join(items)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Features):
             return NotImplemented
-        mine, theirs = list(self.columns.items()), list(other.columns.items())
-        return mine == theirs and self.products == other.products
+        mine, theirs = (
+            (list(one.columns.items()), one.products, one.multiplies) for one in (self, other)
+        )
+        return mine == theirs
 
     def __hash__(self) -> int:
-        return hash((tuple(self.columns.items()), self.products))
+        return hash((tuple(self.columns.items()), self.products, self.multiplies))
 
     @cached_property
     def p(self) -> int:
@@ -169,6 +201,16 @@ class Features:
         widths = {name: column.width for name, column in self.columns.items()}
         multiplied = [np.prod([widths[name] for name in factors]) for factors in self.products]
         return 1 + sum(widths.values()) + int(sum(multiplied))
+
+    @cached_property
+    def factors(self) -> int:
+        """The number of the last columns of phi, which multiply."""
+        return sum(self.columns[name].width for name in self.multiplies)
+
+    @cached_property
+    def added(self) -> tuple[str, ...]:
+        """The features that add to the loss."""
+        return tuple(name for name in self.columns if name not in self.multiplies)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -189,7 +231,8 @@ class Features:
         """The weights of theta in the effect of each column, of shape (p, p).
 
         A level of a category is compared with the average of all levels, also in products; a
-        category that a column does not contain is averaged. Other values are a level, too.
+        category that a column does not contain is averaged. Other values are a level, too. A level
+        that multiplies is compared with the average of the other levels.
 
         Examples
         --------
@@ -199,7 +242,32 @@ class Features:
                [ 0. ,  0.5, -0.5],
                [ 0. , -0.5,  0.5]])
         """
-        return np.array([[self._weight(a, b) for b in self._terms] for a in self._terms])
+        terms, first = self._terms, self.p - self.factors
+        weights = np.zeros((self.p, self.p))
+        for i, one in enumerate(terms):
+            for j, other in enumerate(terms):
+                if i < first and j < first:
+                    weights[i, j] = self._weight(one, other)
+                elif i >= first and j >= first and one[0][0] == other[0][0]:
+                    weights[i, j] = self._percentage(one[0], other[0])
+        return weights
+
+    @property
+    def averages(self) -> FloatArray:
+        """The weights of the last columns in the factor of average levels, of shape (p,)."""
+        weights, first = np.zeros(self.p), self.p - self.factors
+        for j, term in enumerate(self._terms[first:], first):
+            levels = self._levels(term[0][0])
+            weights[j] = 1.0 / levels if levels else 0.0
+        return weights
+
+    def _percentage(self, one: tuple[str, int], other: tuple[str, int]) -> float:
+        """Return the weight of a column in the percentage of another of the same feature.
+
+        A level is compared with the average of the other levels.
+        """
+        levels = self._levels(one[0])
+        return 1.0 if one == other else -1.0 / (levels - 1)
 
     @property
     def averaged(self) -> tuple[tuple[str, ...], ...]:
@@ -210,9 +278,10 @@ class Features:
     def _terms(self) -> tuple[Factors, ...]:
         """The features that are multiplied in each column of phi, with the number of a level."""
         levels = {n: [(n, k) for k in range(column.width)] for n, column in self.columns.items()}
-        own: list[Factors] = [(level,) for group in levels.values() for level in group]
+        own: list[Factors] = [(level,) for name in self.added for level in levels[name]]
         for factors in self.products:
             own += product(*(levels[name] for name in factors))
+        own += [(level,) for name in self.multiplies for level in levels[name]]
         return ((), *own)
 
     def _levels(self, name: str) -> int:
@@ -244,27 +313,31 @@ class Features:
             column = columns[name]
             if isinstance(column, Number):
                 columns[name] = Number(centre, scale, column.unit)
-        return Features(columns=columns, products=self.products)
+        return Features(columns=columns, products=self.products, multiplies=self.multiplies)
 
     def expand(self, blocks: Mapping[str, FloatArray]) -> FloatArray:
         """Return phi from the columns of each feature, of shape (rows, width) each."""
         rows = max(len(block) for block in blocks.values())
         parts = [np.ones((rows, 1))]
-        parts += [np.broadcast_to(blocks[n], (rows, blocks[n].shape[1])) for n in self.columns]
+        parts += [np.broadcast_to(blocks[n], (rows, blocks[n].shape[1])) for n in self.added]
         for factors in self.products:
             whole = np.ones((rows, 1))
             for name in factors:
                 whole = (whole[:, :, np.newaxis] * blocks[name][:, np.newaxis]).reshape(rows, -1)
             parts.append(whole)
+        for name in self.multiplies:
+            parts.append(np.broadcast_to(blocks[name], (rows, blocks[name].shape[1])))
         return np.concatenate(parts, axis=1)
 
     def expand_row(self, blocks: Mapping[str, Sequence[float]]) -> FloatArray:
         """Return what ``expand`` returns for one row; of every round, so without small arrays."""
         row = [1.0]
-        for name in self.columns:
+        for name in self.added:
             row += blocks[name]
         for factors in self.products:
             row += [math.prod(one) for one in product(*(blocks[name] for name in factors))]
+        for name in self.multiplies:
+            row += blocks[name]
         return np.array([row])
 
 

@@ -239,7 +239,8 @@ class ArmFeatures:
                 day[name] = column.row(f"features[{name!r}]", code)
             else:
                 day[name] = ONES[: column.width]
-        return FeatureRows(self._arm_part(today, arms, daily), self.features.expand_row(day))
+        part, row = self._arm_part(today, arms, daily), self.features.expand_row(day)
+        return FeatureRows(part, row, self.features.factors)
 
     def _arm_part(self, today: Values, arms: Sequence[str], daily: frozenset[str]) -> FloatArray:
         """Return the part of the arms, from a cache if ``today`` names no arm."""

@@ -168,6 +168,11 @@ class AllowanceState:
         if state.features is not None and self.settings.per is not None:
             expected = "one allowance for all plays, because the model of features has no weeks"
             raise InvalidInput("per", expected, repr(self.settings.per), "Leave it out.")
+        if state.features is not None and state.features.features.factors:
+            expected = "features that add, because an allowance counts sums of features"
+            got = f"multiplies={list(state.features.features.multiplies)!r}"
+            hint = "Leave out the baseline, or let these features add."
+            raise InvalidInput("baseline", expected, got, hint)
         check_limits(state.policy, state.usual.actions, state.has_index)
         check_arm_means(state.policy)
         low = state.ranges.origin

@@ -19,7 +19,6 @@ from multiplay.beliefs.features import ERRORS, RECENT, RESIDUALS, FeatureRegress
 from multiplay.errors import InvalidInput
 from multiplay.features import FeatureRows, Features, Number
 from multiplay.features.table import ALL, ArmFeatures, Scales, Values
-from multiplay.kernels import residuals
 from multiplay.kernels.moments import AVERAGE, FREEDOM, UNITS, WITHIN
 from multiplay.kernels.residuals import SUMS
 from multiplay.learner.logged_data import LoggedData
@@ -31,7 +30,6 @@ from multiplay.posteriors.features import FeatureModel
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 DECLARED, CODES, MODEL, OLDER = "declared/", "codes/", "model/", "residuals/"  # of arrays
-MODEL_ARRAYS = ("N", "Z", "X", "R", "z", "ev")
 LEAST_ROUNDS = 30.0  # before residuals are judged
 CLEAR = 3.5  # standard deviations of a sum of errors that does not come by chance
 ROUNDING = 1e-9  # relative difference of sums that counts as none
@@ -64,10 +62,14 @@ class FeatureState:
         Whether a column has differed between arms in a way that can change a plan.
     version : int
         Counts changes, for values that are computed once.
+    origin : float
+        What losses of 0 here are, as a share of the span.
     """
 
-    def __init__(self, table: ArmFeatures, model: FeatureRegression, arms: int) -> None:
-        self.table, self.model = table, model
+    def __init__(
+        self, table: ArmFeatures, model: FeatureRegression, arms: int, origin: float
+    ) -> None:
+        self.table, self.model, self.origin = table, model, origin
         self.own: Arrays | None = self._start(arms)
         self._arms: ArmState | None = None  # of the policy
         shared = model.SHARED
@@ -80,7 +82,8 @@ class FeatureState:
     def _start(self, arms: int) -> Arrays:
         """Return the state of so many arms, with sums of errors: see ``kernels.residuals``."""
         errors = {ERRORS: np.zeros((1, SUMS)), RECENT: np.zeros((1, self.p))}
-        return self.model.start(arms, self.p, 1) | errors
+        of_losses = self.features.factors, self.origin
+        return self.model.start(arms, self.p, 1, *of_losses) | errors
 
     @property
     def arrays(self) -> Arrays:
@@ -312,7 +315,9 @@ class FeatureState:
         Before the first play is asked, all but the intercept are taken to do so.
         """
         matters = np.arange(self.p) > 0 if self.last is None else self.matters
-        return matters | changes_plans(actions, np.ones(actions.d))
+        adds = np.arange(self.p) < self.p - self.features.factors  # a factor of all changes none
+        found: BoolArray = matters | (adds & changes_plans(actions, np.ones(actions.d)))
+        return found
 
     # ------------------------------------------------------------ beliefs
 
@@ -387,10 +392,7 @@ class FeatureState:
 
     def means(self, places: IntArray, phi: FloatArray) -> FloatArray:
         """Return the mean loss of some arms that were seen or asked for, as ``posterior``."""
-        N, Z, X, R, z, ev = (self.arrays[name][0] for name in MODEL_ARRAYS)
-        means = np.empty(len(places))
-        residuals.means_of(places, phi, N, Z, X, R, z, ev, self.model.sizes, means)
-        return means
+        return self.model.means(self.arrays, places, phi)
 
     def joint(self, places: IntArray, rows: FeatureRows, count: IntArray) -> float:
         """Return the deviation of the cost of so many units of some arms."""

@@ -83,7 +83,10 @@ class PolicyState:
     ) -> None:
         self.actions, self.policy, self.ranges, self.rng = actions, policy, ranges, rng
         self.restored = restored
-        self.features = None if table is None else FeatureState(table, model_of(policy), actions.d)
+        self.features = None
+        if table is not None:
+            origin = ranges.origin / ranges.span
+            self.features = FeatureState(table, model_of(policy), actions.d, origin)
         self.usual = self.last = self.prepared(actions, NO_LIMITS)
         self.arms = ArmState(policy, self.usual.actions, ranges.offset_of)
         if self.features is not None and ranges.alike:
@@ -99,7 +102,8 @@ class PolicyState:
         """Whether the policy plays the best plan for some costs."""
         actions = self.usual.actions
         if actions.features is not None:  # of no round yet, and for kernels not writable
-            actions = actions.featured(FeatureRows.none(actions.d, actions.features.p))
+            of_none = actions.features.p, actions.features.factors
+            actions = actions.featured(FeatureRows.none(actions.d, *of_none))
         return has_index(self.policy, actions, self.arms.cut(self.arms.places(actions.names)))
 
     def known_features(self, argument: str) -> FeatureState:
@@ -136,8 +140,9 @@ class PolicyState:
 
     def prepared(self, given: ActionSet, limits: PlanLimits) -> RoundSet:
         """Return the set of a round that needs no checks."""
-        p = 0 if self.features is None else self.features.p
-        return RoundSet.of(given, limits, self.ranges, self.policy, p)
+        known = self.features
+        columns = (0, 0) if known is None else (known.p, known.features.factors)
+        return RoundSet.of(given, limits, self.ranges, self.policy, *columns)
 
     def add_arms(self, round_set: RoundSet) -> IntArray | None:
         """Return the places of the arms of a round, after adding new arms."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from datetime import date
@@ -19,7 +20,7 @@ from multiplay.learner.allowance import FOUND, is_restricted
 from multiplay.learner.beliefs import Beliefs
 from multiplay.learner.comparison import Past, PlayedDays, Question, Versus, compared
 from multiplay.learner.engine import Engine
-from multiplay.learner.features import deviations
+from multiplay.learner.features import FeatureState, deviations
 from multiplay.learner.play_log import times
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState, Why, play_id
 from multiplay.learner.policy_state import PolicyState
@@ -284,21 +285,24 @@ def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
         shared = np.zeros(features.p)
         shared[0] = 1.0
     found = features.model.contrasts(features.arrays, weights, shared, arms)
-    values, spread = (array[0] for array in found)
-    effect = ranges.span * values
-    width = np.full(len(effect), np.nan) if misfit else z * ranges.span * spread
+    effect, spread = (ranges.span * array[0] for array in found)
     if by == "feature":
         effect[0] += ranges.origin
-    ends = {"effect": effect, "low": effect - width, "high": effect + width}
+    ends = np.stack([effect, effect - z * spread, effect + z * spread])
+    if features.features.factors:
+        ends = _with_factors(features, ends, ranges.span, weights, shared, arms)
+    if misfit:
+        ends[1:] = np.nan
+    columns = dict(zip(("effect", "low", "high"), ends, strict=True))
     if by == "arm":
-        table = pd.DataFrame({"arm": pd.Series(state.arms.names, dtype=object), **ends})
+        table = pd.DataFrame({"arm": pd.Series(state.arms.names, dtype=object), **columns})
     else:
         declared = features.features
         table = pd.DataFrame(
             {
                 "feature": pd.Series(declared.names, dtype=object),
                 "per": pd.Series(declared.per, dtype=object),
-                **ends,
+                **columns,
                 "changes_plans": features.can_change_plans(state.actions),
             }
         )
@@ -307,13 +311,42 @@ def effects_frame(state: PolicyState, level: float, by: str) -> pd.DataFrame:
     return table
 
 
+def _with_factors(
+    features: FeatureState,
+    ends: FloatArray,
+    span: float,
+    weights: FloatArray,
+    shared: FloatArray,
+    arms: IntArray | None,
+) -> FloatArray:
+    """Return effects and intervals on average levels of what multiplies; of that, percentages."""
+    model, declared, averages = features.model, features.features, features.features.averages
+    factor = float(np.exp(model.contrasts(features.arrays, averages[None])[0][0, 0]))
+    both = weights + ends[0][:, None] / span * averages  # d (factor effect) = factor times this
+    spreads = [
+        span * model.contrasts(features.arrays, one, shared, arms)[1][0] for one in (weights, both)
+    ]
+    wider = np.divide(spreads[1], spreads[0], out=np.ones(len(both)), where=spreads[0] > 0.0)
+    found: FloatArray = factor * (ends[0] + wider * (ends - ends[0]))
+    if arms is None:
+        found[:, -declared.factors :] = 100 * np.expm1(ends[:, -declared.factors :] / span)
+    return found
+
+
 def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
     """Return a sentence for each effect: "each 100 km costs 31 (27 to 35)"."""
     verb = {"losses": "costs", "rewards": "brings"}[state.ranges.noun]
-    averaged = state.known_features("features").features.averaged
+    declared = state.known_features("features").features
+    averaged, first = declared.averaged, declared.p - declared.factors
     texts = []
     rows = table.iloc[:, :5].itertuples(index=False, name=None)
-    for (feature, per, effect, low, high), categories in zip(rows, averaged, strict=True):
+    for place, ((feature, per, effect, low, high), categories) in enumerate(
+        zip(rows, averaged, strict=True)
+    ):
+        if place >= first:
+            subject = f"each {per}" if per[:1].isdigit() else per
+            texts.append(_percentage(subject, effect, low, high))
+            continue
         ends = "" if np.isnan(low) else f" ({number(low)} to {number(high)})"
         subject = f"each {per} {verb}" if per[:1].isdigit() else f"{per} adds"
         if feature == "1":
@@ -322,6 +355,21 @@ def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
         others = " and ".join(dict.fromkeys(categories))
         texts.append(f"{text}, compared with the average {others}" if others else text)
     return texts
+
+
+def _percentage(subject: str, effect: float, low: float, high: float) -> str:
+    """Return the sentence of a feature that multiplies.
+
+    Examples
+    --------
+    >>> _percentage("weekday=Sat", 25.2, 22.0, 28.4), _percentage("rain", -4.0, math.nan, math.nan)
+    ('weekday=Sat: 25 % more (22 to 28)', 'rain: 4 % less')
+    """
+    sign, word = (1.0, "more") if effect >= 0 else (-1.0, "less")
+    ends = sorted((sign * low, sign * high))
+    shown = [f"{round(one, 1):.3g}" for one in (sign * effect, *ends)]
+    interval = "" if math.isnan(low) else f" ({shown[1]} to {shown[2]})"
+    return f"{subject}: {shown[0]} % {word}{interval}"
 
 
 def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:

@@ -152,9 +152,15 @@ class RoundSet:
 
     @classmethod
     def of(
-        cls, given: ActionSet, limits: PlanLimits, ranges: Ranges, policy: Policy, p: int = 0
+        cls,
+        given: ActionSet,
+        limits: PlanLimits,
+        ranges: Ranges,
+        policy: Policy,
+        p: int = 0,
+        factors: int = 0,
     ) -> RoundSet:
-        """Return the prepared set of a round; p is the number of columns of its features."""
+        """Return the prepared set of a round; p and factors are the columns of its features."""
         actions, bounds = given, ranges.of(given.names)
         if limits:
             actions = limits.apply(given)
@@ -167,9 +173,9 @@ class RoundSet:
         if (width < 1.0).any():
             actions = actions.bounded(width)
         if p:  # the number of columns is all that is known before the features of a round
-            arm, day = FeatureRows.none(1, p)
-            rows = FeatureRows(np.broadcast_to(arm, (1, actions.d, p)), day)
-            actions = actions.featured(rows)
+            rows = FeatureRows.none(1, p, factors)
+            arm = np.broadcast_to(rows.arm, (1, actions.d, p))
+            actions = actions.featured(rows._replace(arm=arm))
         return cls(given, limits, actions, bounds, ranges)
 
     def featured(self, features: RoundFeatures) -> RoundSet:

@@ -112,7 +112,7 @@ class FeatureCTS(FeaturePolicy):
     def parts(self) -> Parts:
         """Return an optimistic quantile of the model, a draw, or means less deviations."""
         given, memory = self.optimism, memory_of(self.memory, self.discount)
-        true_or_false("draws", self.draws, "Write True to draw from the posterior.")
+        true_or_false("draws", self.draws, "Leave it out.")
         if given is not None and not (is_number(given) and 0 <= given < np.inf):
             hint = "Use 2.0, or leave it out for a level that grows with the round."
             raise InvalidInput("optimism", "a number of at least 0", repr(given), hint)

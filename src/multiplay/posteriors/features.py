@@ -71,8 +71,9 @@ class FeatureModel(Posterior):
 
     def start(self, actions: ActionSet, trials: int) -> Arrays:
         """Return the posterior before anything is seen."""
-        state = self.model.start(actions.d, rows_of(actions).p, trials)
-        offset = 0.0 if actions.offset is None else actions.offset.min()
+        offset = 0.0 if actions.offset is None else float(actions.offset.min())
+        rows = rows_of(actions)
+        state = self.model.start(actions.d, rows.p, trials, rows.factors, offset)
         return state | {"origin": np.full(trials, offset)}
 
     def empty(self, trials: int, d: int) -> Arrays:

@@ -606,8 +606,10 @@ class Verbs(ABC):
         effect is what a unit costs more, in the user's unit, where a number is larger by ``per``,
         or a flag is true, and everything else is the same. A level of a category is compared with
         the average of all levels, and an arm with the average of all arms: only such differences
-        can be learned, because the intercept, the levels and the arms are confounded. The interval
-        is that of the model.
+        can be learned, because the intercept, the levels and the arms are confounded. Of a feature
+        that multiplies the effect is a percentage, and a level is compared with the average of the
+        other levels; what others add is then that of average levels. The interval is that of the
+        model.
 
         Parameters
         ----------

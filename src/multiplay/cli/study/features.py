@@ -55,7 +55,8 @@ def read_features(path: Path) -> Features:
     No code is imported for it.
     """
     plain = read_toml("--features", path, "a TOML file with features", EXAMPLE)
-    products, tables = plain.pop("products", []), plain.pop("columns", {})
+    of_all = {name: plain.pop(name, []) for name in ("products", "multiplies")}
+    tables = plain.pop("columns", {})
     if not isinstance(tables, dict):
         raise InvalidInput("columns", "a table for each feature", repr(tables), EXAMPLE)
     builder, columns = Builder(COLUMNS), dict[str, Column]()
@@ -63,7 +64,7 @@ def read_features(path: Path) -> Features:
         if isinstance(table, dict) and table.get("type") not in COLUMNS:
             raise unknown(f"{name}.type", table.get("type"), COLUMNS)
         columns[name] = made(builder, name, table, Column)
-    return Features(columns=columns, products=products)
+    return Features(columns=columns, **of_all)
 
 
 def values_of(texts: list[str] | None) -> dict[str, str]:
@@ -143,6 +144,7 @@ def effects(
 
     An effect is what a unit costs more where the feature is larger by the scale of its column, and
     everything else is the same; a level of a category is compared with the average of its levels.
+    Of a feature that multiplies it is a percentage, and a level is compared with the others.
     With [b]--by-arm[/b], show what each arm costs more than the average arm, where features do not
     say it. Intervals are those of the model; if the features do not explain the costs, there are
     none, and a sentence says so.

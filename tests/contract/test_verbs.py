@@ -287,6 +287,12 @@ WRITES: dict[str, Write] = {
         {"words": {"currency": "EUR", "unit": "box"}},
         (call("set_words", mp.Words("EUR", "truck")),),
     ),
+    "set_range": Write(
+        call("set_range", (0, 200), at=LATER),
+        None,
+        {},
+        (call("set_range", (0, 300), at=LATER), call("set_range", None, at=LATER)),
+    ),
     "set_versus": Write(
         call("set_versus", mp.InProportion()),
         None,
@@ -400,6 +406,9 @@ IN_A_CENTURY = datetime(2126, 1, 1, tzinfo=UTC)
 Refusal = tuple[Call, type[InvalidInput], str]
 REFUSALS: list[Refusal] = [
     (call("ask", fixed={"road": 1}), InvalidInput, "fixed"),
+    (call("set_range", (0, 20)), InvalidInput, "losses of 'air'"),
+    (call("set_range", (9, 0)), InvalidInput, "loss_range"),
+    (call("set_range", {"road": (0, 100), "*": (0, 100)}), InvalidInput, "loss_range"),
     (call("ask", fixed={"air": 9}), InvalidInput, "fixed"),
     (call("ask", fixed={"air": 1.5}), InvalidInput, "fixed['air']"),
     (call("ask", fixed={"air": -1}), InvalidInput, "fixed['air']"),

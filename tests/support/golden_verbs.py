@@ -46,7 +46,7 @@ ONLY_OF_STUDIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tell", "close", "correct", "retract", "expire", "learn"), ("key",)),
     **dict.fromkeys(("forget", "unforget"), ("key",)),
     **dict.fromkeys(("cancel", "learn_table", "set_arm_features", "set_words"), ("key", "at")),
-    **dict.fromkeys(("add_constraint", "end_constraint"), ("key", "at")),
+    **dict.fromkeys(("add_constraint", "end_constraint", "set_range"), ("key", "at")),
 }
 
 NOT_OF_SERVICES = ("seed", "described_arms", "day_features")  # properties
@@ -498,6 +498,9 @@ def last_days(call: Caller) -> None:
     call("cost_of_learning")
     play = call.ask(key="last")
     call("why", play)
+    call.keyed("set_range", ((0, 500),), ((0, 400),))
+    call("set_range", (3, 1), at=call.now)
+    call("arms")
 
 
 def truncated(call: Caller) -> None:

@@ -51,7 +51,7 @@ from multiplay.learner.plays import (
 )
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import draws_costs, used_units
-from multiplay.learner.ranges import Ranges
+from multiplay.learner.ranges import GROW, Ranges
 from multiplay.learner.reports import REFUSED, ParsedLosses, Report, Reports, is_among, parse_losses
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet, action_of
 from multiplay.policies import Duplicated, FeatureCTS, Play, Policy
@@ -107,6 +107,14 @@ class ReportResult(NamedTuple):
     receipt: Receipt
     digests: bytes
     outcome: PlayOutcome | None
+
+
+def check_grows(ranges: Ranges, policy: Policy, actions: ActionSet) -> None:
+    """Raise ``InvalidInput`` if ranges grow, and the policy or the set needs known ones."""
+    if ranges.outside == GROW and (policy.needs_range or not actions.affine):
+        expected = "outside='refuse' or 'clip', because the range of losses must be known"
+        got = f"outside='grow' for {policy if policy.needs_range else actions!r}"
+        raise InvalidInput("reports", expected, got, "Use PooledCTS, or leave it out.")
 
 
 def default_policy(features: Features | None) -> Policy:
@@ -189,7 +197,10 @@ class Engine:
             raise _unable(policy, "a policy for changing sets, because varying_set=True")
         if missing == "ignore" and not policy.partial:
             raise _unable(policy, "a policy that allows missing units, because missing='ignore'")
-        ranges = Ranges.chosen(loss_range, reports.outside, actions)
+        grows = loss_range is None and actions.affine and not policy.needs_range
+        outside = (GROW if grows else "refuse") if reports.outside is None else reports.outside
+        ranges = Ranges.chosen(loss_range, outside, actions)
+        check_grows(ranges, policy, actions)
         state = PolicyState(actions, policy, ranges, rng, table=table)
         given = checked_constraints(constraints)
         for one in given:

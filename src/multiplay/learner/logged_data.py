@@ -24,7 +24,7 @@ from multiplay.features import Features
 from multiplay.features.columns import Column
 from multiplay.features.table import item
 from multiplay.learner.plays import FAR
-from multiplay.learner.ranges import Ranges
+from multiplay.learner.ranges import GROW, Ranges
 from multiplay.learner.reports import EXACT, Report
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray, Note
 
@@ -624,6 +624,10 @@ def reports(logged: LoggedData, names: tuple[str, ...], ranges: Ranges) -> list[
     rounds, values = logged.round, logged.loss
     order, found = np.lexsort((places, rounds)), []
     bounds = ranges.of(names)
+    if ranges.outside == GROW:  # by all losses at once
+        ranges.learned(
+            names, bounds, np.bincount(places, minlength=len(names)), values[np.argsort(places)]
+        )
     for rows_of in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
         count = np.bincount(places[rows_of], minlength=len(names))
         learned, clipped = ranges.learned(names, bounds, count, values[rows_of])

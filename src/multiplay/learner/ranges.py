@@ -14,7 +14,8 @@ from multiplay.policies import Policy
 from multiplay.types import FloatArray, IntArray
 
 OTHERS = "*"  # stands for all arms without a range of their own
-OUTSIDE = ("refuse", "clip")
+GROW = "grow"
+OUTSIDE = ("refuse", "clip", GROW)
 ARGUMENT = "loss_range"
 NOUN = {"min": "losses", "max": "rewards"}  # by the sense of a set, and in files
 UNIT = (0.0, 1.0)
@@ -26,6 +27,15 @@ OUTSIDE_HINT = Hint(
 
 
 NO_SHIFT = np.zeros(0)
+ByName = dict[str, tuple[float, float]]
+
+
+class OutsideRange(InvalidInput):
+    """A loss is outside a range that grows; ``wider`` are ranges that it is in."""
+
+    def __init__(self, argument: str, got: str, wider: ByName) -> None:
+        super().__init__(argument, "a loss in a range that grows", got, "Call set_range.")
+        self.wider = wider
 
 
 class Bounds(NamedTuple):
@@ -55,7 +65,7 @@ class Ranges:
         self.noun, self.outside = noun, outside
         if not isinstance(outside, str) or outside not in OUTSIDE:
             raise InvalidInput(
-                "outside", "'refuse' or 'clip'", repr(outside), "Leave it out for 'refuse'."
+                "outside", "'refuse', 'clip' or 'grow'", repr(outside), "Leave it out for 'refuse'."
             )
         pairs = given if isinstance(given, Mapping) else {OTHERS: given}
         self.by_name = {str(k): _range(_of(k), pair) for k, pair in pairs.items()}
@@ -82,6 +92,10 @@ class Ranges:
         if not actions.affine:
             ranges.check_plain(actions)
         return ranges
+
+    def same(self, other: "Ranges") -> bool:
+        """Return whether other ranges are the same, and treat losses outside in the same way."""
+        return (self.by_name, self.outside) == (other.by_name, other.outside)
 
     def check_plain(self, actions: ActionSet) -> None:
         """Raise ``InvalidInput`` if there are ranges, for a set whose units have probabilities."""
@@ -150,9 +164,12 @@ class Ranges:
         outside = (losses < low) | (losses > high)
         clipped = 0
         if outside.any():
-            if self.outside == "refuse":
-                worst = int(outside.argmax())
-                i = int(np.arange(len(length)).repeat(length)[worst])
+            if self.outside != "clip":
+                worst, arms = int(outside.argmax()), np.arange(len(length)).repeat(length)
+                if self.outside == GROW:
+                    pairs = zip(arms[outside].tolist(), losses[outside].tolist(), strict=True)
+                    raise self._grows((names[arm], loss) for arm, loss in pairs)
+                i = int(arms[worst])
                 raise self._outside(names[i], bounds.low[i], bounds.high[i], losses[worst])
             losses, clipped = np.clip(losses, low, high), int(outside.sum())
         return (losses if self.plain else (losses - low) / self.scale), clipped
@@ -163,9 +180,31 @@ class Ranges:
         """Return a total in [least, most] as policies see it, and 1 if it was clipped, else 0."""
         allowed = ROUNDING * self.scale * units
         outside = not least - allowed <= total <= most + allowed
-        if outside and self.outside == "refuse":
+        if outside and self.outside == GROW and units:
+            raise self._grows((name, total / units) for name in self.by_name)
+        if outside and self.outside != "clip":
             raise self._total_outside(argument, total, least, most, units)
         return (min(max(total, least), most) - least) / self.scale, int(outside)
+
+    def _grows(self, found: Iterable[tuple[str, float]]) -> InvalidInput:
+        """Return the error of losses by arm that are outside: ranges twice as wide, as needed.
+
+        Twice as wide each time, so that a journal is replayed few times.
+        """
+        wider, worst = dict(self.by_name), 0.0
+        for name, loss in found:
+            worst = max(worst, loss, key=abs)
+            key = name if name in wider else OTHERS
+            low, high = wider[key]
+            while loss < low and low >= -LARGEST:
+                low -= high - low
+            while loss > high and high <= LARGEST:
+                high += high - low
+            wider[key] = low, high
+        if not -LARGEST <= worst <= LARGEST:
+            hint = "Check the unit of the loss."
+            return InvalidInput("losses", f"numbers up to {LARGEST:g}", f"{worst:g}", hint)
+        return OutsideRange("losses", f"{worst:g}", wider)
 
     def _total_outside(
         self, argument: str, total: float, least: float, most: float, units: int

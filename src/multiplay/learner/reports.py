@@ -300,8 +300,10 @@ class Reports(NamedTuple):
 
     Attributes
     ----------
-    outside : "refuse" or "clip"
-        The treatment of a loss outside its range: refuse it, or move it to the nearest end.
+    outside : "refuse", "clip", "grow" or None
+        The treatment of a loss outside its range: refuse it, move it to the nearest end, or make
+        the range wider. None: "grow" if no range is given and the policy needs none, otherwise
+        "refuse".
     missing : "refuse" or "ignore"
         The treatment of units that a final report leaves out. None or NaN in a list always marks a
         missing unit.
@@ -315,7 +317,7 @@ class Reports(NamedTuple):
     1
     """
 
-    outside: str = "refuse"
+    outside: str | None = None
     missing: str = "refuse"
 
 

@@ -131,6 +131,8 @@ class Policy(ABC):
         Whether it reads ``ActionSet.features``. A class attribute.
     partial : bool
         Whether it may be shown feedback of which some units are missing. A class attribute.
+    needs_range : bool
+        Whether the range of losses must be known, and cannot change later.
     absorbs : bool
         Whether it can learn from external plans, by ``absorb``. A class attribute.
     restarts : bool
@@ -171,6 +173,7 @@ class Policy(ABC):
     reads_features: bool = False
     partial: bool = False
     absorbs: bool = False
+    needs_range: bool = True
     restarts: bool = False
     pools: bool = False
 

@@ -62,6 +62,7 @@ class ArmPolicy(Policy):
     changing = True
     partial = True
     absorbs = True
+    needs_range = False
     uses_known = True
 
     def __repr__(self) -> str:

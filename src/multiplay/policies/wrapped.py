@@ -40,6 +40,11 @@ class Wrapped(Policy):
         return self.policy.partial
 
     @property
+    def needs_range(self) -> bool:  # type: ignore[override]
+        """Whether the policy needs a known range."""
+        return self.policy.needs_range
+
+    @property
     def absorbs(self) -> bool:  # type: ignore[override]
         """Whether the policy learns from external plans."""
         return self.policy.absorbs

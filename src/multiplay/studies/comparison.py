@@ -36,7 +36,7 @@ from multiplay.storage import Entry, Head, Record, Store
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec
 from multiplay.studies.entry_codec import StoredFeatures, StoredSet
-from multiplay.studies.replica import Corrections, Replica, corrections
+from multiplay.studies.replica import Corrections, Replica, corrections, ranges_at
 from multiplay.types import FloatArray, IntArray
 
 LARGE = 200_000  # plays times arms of a study that is compared in seconds
@@ -133,7 +133,8 @@ def read_days(
     Losses are as they were corrected. Plays that were told before a learner was imported are left
     out: its file has no reports. User-defined sets and policies are passed again.
     """
-    first = Replica.from_first_entry(next(journal.entries()), actions, policy)
+    ranges = ranges_at(journal, end).of_losses
+    first = Replica.from_first_entry(next(journal.entries()), actions, policy, ranges=ranges)
     return days_since(journal, first, end)
 
 

@@ -49,6 +49,7 @@ from multiplay.learner.plays import (
     Remaining,
 )
 from multiplay.learner.promises import is_held
+from multiplay.learner.ranges import OTHERS, Ranges
 from multiplay.learner.reports import ParsedLosses
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.learner.snapshot import builder_of
@@ -63,6 +64,7 @@ CREATE, IMPORT, ASK, TELL, PART = "create", "import", "ask", "tell", "part"
 CLOSE, CANCEL, EXPIRE, LEARN, TABLE = "close", "cancel", "expire", "learn", "learn_table"
 FORGET, KEEP, DESCRIBE, WORDS, COMPARE = "forget", "keep", "describe", "words", "compare"
 CORRECT, RETRACT, PROMISE, RELEASE = "correct", "retract", "promise", "release"
+RANGE = "range"  # of losses: the journal is replayed with the last one
 CONSTRAINT = "constraint"  # that is no promise; any of them ends by a release
 CORRECTIONS = (CORRECT, RETRACT)
 RESTARTS = {FORGET: "before", KEEP: "since"}  # with the field of their round
@@ -626,7 +628,24 @@ def restart_record(
 
 def changes_past(entry: Entry) -> bool:
     """Return whether an entry changes what was learned before: the journal is replayed."""
-    return entry.labels.kind in CORRECTIONS or HIDDEN in entry.record.header
+    return entry.labels.kind in (*CORRECTIONS, RANGE) or HIDDEN in entry.record.header
+
+
+def ranges_header(ranges: Ranges) -> dict[str, Any]:
+    """Return ranges of losses, and what becomes of losses outside, as in the first entry."""
+    return {"ranges": {ranges.noun: ranges.by_name}, "outside": ranges.outside}
+
+
+def range_record(ranges: Ranges, before: Ranges) -> Record:
+    """Return the entry of new ranges of losses."""
+    return Record({**ranges_header(ranges), "before": ranges_header(before)}, {})
+
+
+def ranges_of(header: Mapping[str, Any]) -> Ranges:
+    """Return the ranges of an entry."""
+    [(noun, plain)] = header["ranges"].items()
+    pairs = {name: tuple(pair) for name, pair in plain.items()}
+    return Ranges(noun, pairs, header["outside"], [name for name in pairs if name != OTHERS])
 
 
 def plain_round(given: Round | None) -> int | str | None:
@@ -784,8 +803,7 @@ def create_record(engine: Engine, seed: int, varying_set: bool) -> Record:
         snapshot.VERSION: snapshot.FORMAT,
         "actions": actions,
         "policy": policy,
-        "ranges": {state.ranges.noun: state.ranges.by_name},
-        "outside": state.ranges.outside,
+        **ranges_header(state.ranges),
         "missing": engine.missing,
         "changing": varying_set,
         "seed": seed,

@@ -72,9 +72,11 @@ class Learner(LocalVerbs, HasPanel):
     loss_range
         The range (low, high) of the cost of a unit, or of its reward if the set has
         ``sense="max"``; or a dict of ranges by arm name, with "*" for all other arms. All losses
-        and results are in this unit. (0, 1) by default.
+        and results are in this unit. Without it, the range is learned: it is (0, 1), and becomes
+        twice as wide when a loss lies outside it; policies that need a known range refuse such a
+        loss.
     reports
-        The treatment of losses outside their range, and of units that a report leaves out:
+        The treatment of losses outside a given range, and of units that a report leaves out:
         ``Reports(outside="clip", missing="ignore")``. Both are refused by default.
     varying_set
         True: the set will change. A policy that needs a fixed set then raises an error.

@@ -35,6 +35,7 @@ from multiplay.learner.constraints import Before
 from multiplay.learner.engine import Engine, Round
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import PendingState
+from multiplay.learner.ranges import Ranges
 from multiplay.learner.reports import Reports
 from multiplay.learner.round_set import NO_LIMITS, PlanLimits, RoundSet
 from multiplay.policies import Policy
@@ -43,7 +44,7 @@ from multiplay.random import ASK, LEARN, TELL, Rounds, Streams
 from multiplay.storage import Damaged, Entry, Journal, Record
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec
-from multiplay.studies.entry_codec import StoredAhead, StoredFeatures, StoredSet
+from multiplay.studies.entry_codec import HIDDEN, RANGE, StoredAhead, StoredFeatures, StoredSet
 from multiplay.types import Arrays, IntArray, Note
 
 NO_NUMBERS = np.zeros((1, 4), dtype=np.uint64)  # a study has no state of random numbers
@@ -262,14 +263,17 @@ class Replica:
         policy: Policy | None = None,
         *,
         logged: bool = False,
+        ranges: Ranges | None = None,
     ) -> Replica:
         """Return the state after the first entry; user-defined classes must be passed again.
 
-        ``logged``: with a log of all reports.
+        ``logged``: with a log of all reports; ``ranges`` of losses that were set later.
         """
         header, record = first.record.header, first.record
         entry_codec.check_format(header)
         if first.labels.kind == entry_codec.IMPORT:
+            if ranges is not None:
+                raise no_new_range()
             learner = Record(header["learner"], record.arrays)
             engine, log = snapshot.parts_of(learner, actions, policy)
             known = engine.state.log or ReportLog(engine.state.told + 1)
@@ -277,13 +281,16 @@ class Replica:
             replica = cls(engine, header["seed"], first)
             replica.next_id = learner.header.get(snapshot.NEXT_ID) or log.next_free_id
             return replica
-        [ranges] = header["ranges"].values()  # by "losses" or "rewards"
+        [pairs] = header["ranges"].values()  # by "losses" or "rewards"
+        if ranges is not None:
+            header = header | {"outside": ranges.outside}
+            pairs = ranges.by_name
         table = entry_codec.table_of(record)
         engine = Engine.create(
             snapshot.rebuild("actions", record, actions),
             snapshot.rebuild("policy", record, policy),
             Streams(NO_NUMBERS),
-            loss_range=ranges,
+            loss_range=pairs,
             reports=Reports(header["outside"], header["missing"]),
             varying_set=header["changing"],
             features=None if table is None else table.features,
@@ -625,7 +632,7 @@ def rebuilt(
     policy: Policy | None = None,
     *,
     new: Entry | None = None,
-    begin: Callable[[bool], Replica] | None = None,
+    begin: Callable[[bool, Ranges | None], Replica] | None = None,
     bases: Iterable[Replica] = (),
     logged: bool = False,
     limit: float = math.inf,
@@ -640,8 +647,8 @@ def rebuilt(
     new
         A correction that is not written yet, or an entry that hides reports.
     begin
-        Returns the state after the first entry, with a log of all reports or without one; it is
-        read from the entry if not given.
+        Returns the state after the first entry, with a log of all reports or without one, and
+        with ranges of losses that were set later; it is read from the entry if not given.
     bases
         States of snapshots: the replay begins at the first that has no report that is corrected
         later. Without one it begins at the first entry.
@@ -652,21 +659,25 @@ def rebuilt(
     """
     until = time.monotonic() + limit
     changes = [entry for entry in [new] if entry is not None]
-    found = corrections(journal, end) + [e for e in changes if not _is_restart(e)]
-    known = Corrections.of(found)
+    found = corrections(journal, end)
+    found += [e for e in changes if e.labels.kind in entry_codec.CORRECTIONS]
+    known, ranges = Corrections.of(found), ranges_at(journal, end, new)
+    known = known._replace(last=max(known.last, ranges.number))
     restarts = entries_of(journal, entry_codec.RESTARTS, end)
     hiding = (e for e in restarts + changes if entry_codec.HIDDEN in e.record.header)
     masks = Masks.of(hiding)
     again = [entry.number for entry in restarts if entry.number < known.last]
-    fitting = (one for one in bases if not logged and _fits(one, found, [*again, masks.last]))
+    last = [*again, masks.last, ranges.number]
+    fitting = (one for one in bases if not logged and _fits(one, found, last))
     base = next(fitting, None)
     if base is None:
         logs = logged or bool(again)
         if begin is None:
             first = next(journal.entries())
-            base = Replica.from_first_entry(first, actions, policy, logged=logs)
+            of_losses = ranges.of_losses
+            base = Replica.from_first_entry(first, actions, policy, logged=logs, ranges=of_losses)
         else:
-            base = begin(logs)
+            base = begin(logs, ranges.of_losses)
         known = known._replace(told=base.engine.state.told)
     base.corrections, base.masks, base.began = known, masks, base.number
     for entry in journal.entries(base.number + 1, base.digest):
@@ -678,6 +689,32 @@ def rebuilt(
     base.corrections, base.masks, base.engine.state.hides = NO_CORRECTIONS, NO_MASKS, None
     base.engine.state.log = base.engine.state.log if logged else None
     return base
+
+
+class RangesAt(NamedTuple):
+    """Ranges of losses that were set later than the first entry: the entry, and the ranges."""
+
+    number: int
+    of_losses: Ranges | None
+
+
+def ranges_at(journal: JournalEntries, end: int, new: Entry | None = None) -> RangesAt:
+    """Return the last ranges of losses that were set before number ``end``, or are new."""
+    found = [entry for entry, _ in journal.pairs(entry_codec.RANGE, ())]
+    before = [entry for entry in found if entry.number < end]
+    if new is not None and new.labels.kind == entry_codec.RANGE:
+        before.append(new)
+    if before:
+        return RangesAt(before[-1].number, entry_codec.ranges_of(before[-1].record.header))
+    if found:  # a learner has the last ranges only
+        return RangesAt(-1, entry_codec.ranges_of(found[0].record.header["before"]))
+    return RangesAt(-1, None)
+
+
+def no_new_range() -> InvalidInput:
+    """Return the error of a new range for reports that are not in the journal."""
+    expected, hint = "reports that are all in the journal", "Begin a new study with this range."
+    return InvalidInput("loss_range", expected, "a file without those of the past", hint)
 
 
 def _is_restart(entry: Entry) -> bool:
@@ -874,7 +911,8 @@ def verify(
                             replica = _corrected(journal, entry, actions, policy, check)
                         else:
                             replica = _next(replica, entry, actions, policy, check)
-                        if entry_codec.HIDDEN in entry.record.header:  # compared above
+                        of_all = HIDDEN in entry.record.header, entry.labels.kind == RANGE
+                        if any(of_all):  # compared above
                             replica = rebuilt(journal, entry.number + 1, actions, policy)
                         _compare_snapshot(replica, snapshot, check)
                     except entry_codec.UNREADABLE as error:

@@ -19,6 +19,7 @@ from multiplay.learner.engine import Engine
 from multiplay.learner.plan_request import PlanRequest
 from multiplay.learner.plays import PendingState
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.ranges import Ranges
 from multiplay.learner.round_set import PlanLimits, RoundSet
 from multiplay.random import Streams
 from multiplay.storage import Entry, Record
@@ -32,6 +33,7 @@ from multiplay.studies.replica import (
     Check,
     Made,
     Replica,
+    no_new_range,
     rebuilt,
 )
 from multiplay.types import IntArray
@@ -148,20 +150,29 @@ class StreamReplica(Replica):
             self.engine.state.rng = Streams(state)
         super().apply(entry, check)
 
-    def beginning(self, journal: JournalEntries, logged: bool = False) -> StreamReplica:
-        """Return the state before the first entry, with a log if the policy can forget."""
+    def beginning(
+        self, journal: JournalEntries, logged: bool = False, ranges: Ranges | None = None
+    ) -> StreamReplica:
+        """Return the state before the first entry, with a log if the policy can forget.
+
+        ``ranges`` of losses are those of this state if they are not given.
+        """
         live, old = self.engine, self.engine.state
+        ranges = ranges or old.ranges
         if self.file is None:
             table = None if self.table is None else copied(self.table)
-            made = old.actions, old.policy, old.ranges, old.rng
+            made = old.actions, old.policy, ranges, old.rng
             own = live.constraints.fresh()
             engine = Engine(PolicyState(*made, table=table), live.missing, own)
             engine.state.log = ReportLog() if logged or old.policy.restarts else None
+        elif not ranges.same(old.ranges):
+            raise no_new_range()
         else:
             engine, _ = snapshot.parts_of(self.file, old.actions, old.policy)
             if logged and engine.state.log is None:
                 engine.state.log = ReportLog(engine.state.told + 1)
-        engine.state.usual = old.usual  # the same object in all plays
+        if ranges is old.ranges:
+            engine.state.usual = old.usual  # the same object in all plays
         return StreamReplica(engine, self.table, self.file)
 
     def rebuilt(
@@ -186,13 +197,16 @@ class StreamReplica(Replica):
     ) -> StreamReplica:
         """Return the state after the entries before number ``end``, and a new one."""
 
-        def begin(logged: bool) -> Replica:
-            first = self.beginning(journal, logged)
+        def begin(logged: bool, ranges: Ranges | None) -> Replica:
+            same = ranges is None or ranges.same(self.engine.state.ranges)
+            first = self.beginning(journal, logged, None if same else ranges)
             first._journal = journal
             return first
 
         try:
             made = rebuilt(journal, end, new=new, begin=begin, logged=logged)
+        except InvalidInput:
+            raise
         except entry_codec.UNREADABLE as error:
             hint = "The file that the learner was loaded from is damaged: restore a backup."
             raise InvalidInput("events", "plays and reports as saved", f"{error}", hint) from error
@@ -202,11 +216,13 @@ class StreamReplica(Replica):
     def _continue(self, live: StreamReplica) -> None:
         """Take over what a replay does not give."""
         engine, old, new = self.engine, live.engine.state, self.engine.state
-        warm = old.policy.warm(old.arms.warm_for)
-        arrays = {name: array for name, array in new.arms.arrays.items() if name not in warm}
-        of_warm = {name: array for name, array in old.arms.arrays.items() if name in warm}
-        new.arms.arrays, new.arms.warm_for = arrays | of_warm, old.arms.warm_for
-        new.usual, new.last, new.rng = old.usual, old.last, old.rng
+        new.rng = old.rng
+        if new.ranges.same(old.ranges):
+            warm = old.policy.warm(old.arms.warm_for)
+            arrays = {name: array for name, array in new.arms.arrays.items() if name not in warm}
+            of_warm = {name: array for name, array in old.arms.arrays.items() if name in warm}
+            new.arms.arrays, new.arms.warm_for = arrays | of_warm, old.arms.warm_for
+            new.usual, new.last = old.usual, old.last
         engine.words, engine.seed = live.engine.words, live.engine.seed
         engine.asked, before = live.engine.asked, live.engine.constraints.promises
         engine.constraints.promises.ahead = before.ahead

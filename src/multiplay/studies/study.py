@@ -30,6 +30,7 @@ from multiplay.learner.plays import (
     When,
     timestamp,
 )
+from multiplay.learner.ranges import ByName
 from multiplay.learner.reports import REFUSED, Reports
 from multiplay.policies import Policy
 from multiplay.random import Streams, seed_or_random
@@ -629,6 +630,12 @@ class StudyTurn(Turn):
         """Return the state with a correction that is not written yet, which is then used."""
         self.replica = self._study._correct(draft, labels)
         return self.replica
+
+    def widen(self, wider: ByName) -> None:
+        """Replay the journal with wider ranges; the entry is not the one of the request."""
+        request, self._study._request = self._study._request, None
+        super().widen(wider)
+        self._study._request = request
 
     def report_log(self) -> ReportLog:
         """Return the reports of all entries so far: the journal is replayed."""

@@ -12,6 +12,7 @@ from multiplay.beliefs.restart import ReportLog
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState, play_id
 from multiplay.learner.queries import Queries
+from multiplay.learner.ranges import OTHERS, ByName, Ranges
 from multiplay.storage import Entry, Labels, Record
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec, play_history
@@ -89,6 +90,18 @@ class Turn(ABC):
     @abstractmethod
     def corrected(self, draft: Record, labels: Labels) -> Replica:
         """Return the state with a correction that is not written yet, which is then used."""
+
+    def set_ranges(self, ranges: Ranges, key: str | None = None) -> None:
+        """Replay the journal with other ranges of losses, and write their entry."""
+        record = entry_codec.range_record(ranges, self.engine.state.ranges)
+        self.corrected(record, Labels(entry_codec.RANGE, key, at=self.when))
+        self.write(entry_codec.RANGE, record, key=key)
+
+    def widen(self, wider: ByName) -> None:
+        """Replay the journal with wider ranges of losses."""
+        old = self.engine.state.ranges
+        names = [name for name in wider if name != OTHERS]
+        self.set_ranges(Ranges(old.noun, wider, old.outside, names))
 
     @abstractmethod
     def report_log(self) -> ReportLog:

@@ -12,7 +12,7 @@ from multiplay._support.words import Words
 from multiplay.actions import ActionSet, Rule
 from multiplay.constraints import Constraint
 from multiplay.learner.constraints import ConstraintReport
-from multiplay.learner.engine import Losses, Round, Units
+from multiplay.learner.engine import Losses, Range, Round, Units
 from multiplay.learner.logged_data import TableCheck
 from multiplay.learner.plays import (
     AnyPlay,
@@ -50,7 +50,7 @@ from multiplay.studies.commands.queries import (
     Expect,
     Explain,
 )
-from multiplay.studies.commands.settings import SetVersus, SetWords
+from multiplay.studies.commands.settings import SetRange, SetVersus, SetWords
 from multiplay.studies.imports import Import
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
@@ -368,6 +368,27 @@ class Verbs(ABC):
         The arguments are those of ``learn_table``. Nothing is learned.
         """
         return self.read(CheckTable(table, arm, round, loss, day_first, id))
+
+    def set_range(
+        self, loss_range: Range | None, *, key: str | None = None, at: When = None
+    ) -> None:
+        """Set the range of losses, or rewards; all reports are learned again with it.
+
+        ``loss_range`` is as in ``Learner``. None: the range grows when a loss lies outside it.
+        Plans stay as they were chosen. A loss that was told and lies outside the new range is an
+        error, or clipped. Policies that need a known range cannot change it.
+
+        Examples
+        --------
+        >>> from multiplay import Budget, Learner
+        >>> learner = Learner(Budget(2, [2], names=["trucks"]), loss_range=(0, 100))
+        >>> learner.set_range((0, 250))
+        >>> print(learner.tell(learner.ask().id, {"trucks": [120.0, 180.0]}))
+        play 1: 2 of 2 units seen
+        >>> learner.loss_range
+        'losses from 0 to 250'
+        """
+        self.do(SetRange(loss_range), key, at)
 
     def imports(self) -> list[Import]:
         """Return every table that was learned, in order; ``retract`` undoes one by its name.

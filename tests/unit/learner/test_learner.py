@@ -77,7 +77,7 @@ def contents(learner: Learner) -> dict[str, Any]:
 
 def in_the_middle(policy: mp.Policy, seed: int = 7) -> Learner:
     """Return a learner that has learned something, and waits for plays 5 and 7."""
-    learner = Learner(PLANS, policy, seed=seed)
+    learner = Learner(PLANS, policy, seed=seed, loss_range=(0, 1))
     plays = [learner.ask() for _ in range(7)]
     for id in (2, 1, 6, 4, 3):
         learner.tell(id, units(plays[id - 1]))
@@ -221,7 +221,7 @@ def test_totals_may_miss_their_range_by_rounding() -> None:
         one.tell(one.ask().id, [told])
         other.tell(other.ask().id, [meant])
         assert contents(one) == contents(other)
-    learner = Learner(three, mp.GenCTS())
+    learner = Learner(three, mp.GenCTS(), loss_range=(0, 1))
     play = learner.ask()
     for told in (3 * (1 + 2e-9), -4e-9, 3.001):
         with pytest.raises(mp.InvalidInput, match=rf"\[0, 3\].*, got {float(told)!r}\."):

@@ -878,7 +878,7 @@ BAD_PLANS: dict[str, tuple[str, Any, Any]] = {
     "text": ("plan", "everything", {}),
     "none": ("plan", None, {}),
     "too few losses": ("losses of 'Lyon->north'", [2, 0, 2, 1], {}),
-    "out of range": ("losses of 'Lyon->north'", [2, 0, 2, 1], [9.0, 0, 0, 0]),
+    "out of range": ("losses", [2, 0, 2, 1], [9e199, 0, 0, 0]),
     "losses of an idle arm": ("losses of 'Lyon->south'", [2, 0, 2, 1], [0, 0.5, 0, 0]),
 }
 
@@ -936,7 +936,7 @@ BAD_TABLES: dict[str, tuple[str, Any]] = {
     "no arm": (PROBLEM + "1, arm is empty", table(arm=["Lyon->north", None, "Lyon->north"])),
     "text": (PROBLEM + "0, loss: 'cheap' is not a number", table(loss=["cheap", 1.0, 0.0])),
     "infinite": (PROBLEM + "0, loss: inf is not a finite number", table(loss=[np.inf, 1.0, 0.0])),
-    "out of range": (PROBLEM + "0, loss: 2 is outside 0 to 1", table(loss=[2.0, 1.0, 0.0])),
+    "out of range": ("losses", table(loss=[2e200, 1.0, 0.0])),
     "no column": ("table", table().drop(columns="loss")),
     "no rows": ("table", table().iloc[:0]),
     "no table": ("table", 7),

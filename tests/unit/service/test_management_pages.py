@@ -98,8 +98,8 @@ def test_plans_are_exported(place: Place) -> None:
     ("can", "study", "allowed"),
     [
         ("read", None, set()),
-        ("play", None, {"words", "import"}),
-        ("manage", "lanes", {"words", "import", "delete"}),
+        ("play", None, {"words", "import", "range"}),
+        ("manage", "lanes", {"words", "import", "range", "delete"}),
     ],
 )
 def test_permissions(place: Place, can: str, study: str | None, allowed: set[str]) -> None:
@@ -109,7 +109,7 @@ def test_permissions(place: Place, can: str, study: str | None, allowed: set[str
     assert page.status_code == 200
     forms = set(re.findall(rf'(?:action|href)="{BASE}/(\w+)"', page.text))
     assert forms == allowed
-    for verb in {"words", "rename", "copy", "delete"} - allowed:
+    for verb in {"words", "range", "rename", "copy", "delete"} - allowed:
         typed = {"new": "a", "copy": "b", "typed": "no", "unit": "van"}
         assert place.post(f"{BASE}/{verb}", **typed).status_code == 403, verb
     if "import" not in allowed:
@@ -323,7 +323,6 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         "demand": "north 1\nsouth 2",
         "slack": "yes",
         "low": "0",
-        "high": "150",
         "currency": "EUR",
         "policy": "PooledCTS",
         "history": "yes",
@@ -370,13 +369,13 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         ),
         (
             b"from;to;day;cost\na;b;1;9,5\na;b;2;cheap",
-            {"high": "15", "low": "0", "supply": "a 1"},
+            {"supply": "a 1"},
         ),
         (  # customers in another language, groups of digits, and a bill without a number
             "Datum;Depot;Kunde;Betrag (EUR)\n1.3.2026;Köln;Ulm;1.200,50\n"
             "1.3.2026;Köln;Ulm;800,00\n2.3.2026;Köln;Aalen;strittig\n"
             "2.3.2026;Köln;Aalen;90,00".encode(),
-            {"kind": "transport", "demand": "Ulm 2\nAalen 2", "high": "1900", "currency": "EUR"},
+            {"kind": "transport", "demand": "Ulm 2\nAalen 2", "currency": "EUR"},
         ),
         (b"depot,town,day,cost\n007,NA,1,9", {"supply": "007 1", "demand": "NA 1"}),
     ],
@@ -388,7 +387,7 @@ def test_what_is_recognised_fills_the_form(
     assert page.status_code == 200
     typed = filled(page)
     assert {name: typed[name] for name in wanted} == wanted
-    typed |= {"high": typed["high"] or "10", "history": ""}
+    typed |= {"history": ""}
     assert place.post("/new", **typed).status_code == 303
 
 

@@ -52,7 +52,8 @@ def create(
         str | None,
         typer.Option(
             metavar="0,250",
-            help="Lowest and highest cost of a unit; or reward, if the set has rewards.",
+            help="Lowest and highest cost of a unit; or reward, if the set has rewards. It is "
+            "learned from the costs if it is left out.",
         ),
     ] = None,
     declared: features.FeaturesFile = None,

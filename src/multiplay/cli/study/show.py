@@ -91,6 +91,9 @@ def show(
         draw_study(Console(), seen, said)
 
 
+LEARNED = "learned"  # a range that grows
+
+
 @grouped
 def set_(
     name: Name,
@@ -105,9 +108,13 @@ def set_(
             help="Features of the arms, a row for each; - reads standard input.",
         ),
     ] = None,
+    loss_range: Annotated[
+        str | None,
+        typer.Option(metavar="0,250", help="Lowest and highest cost of a unit; or: learned."),
+    ] = None,
     request: Request = REQUEST,
 ) -> None:
-    """Show or change settings of a study: its words, and features of its arms.
+    """Show or change settings of a study: its words, features of its arms, the range of costs.
 
     The words are those in which plans and costs are shown; nothing else depends on them. The table
     of [b]--arm-features[/b] has a row for each arm, with the column [b]arm[/b] and one for each
@@ -116,6 +123,9 @@ def set_(
         arm,km
         Lyon->north,450
         Lyon->south,120
+
+    With a new [b]--loss-range[/b], all costs are learned again, and plans stay as they are; with
+    [b]learned[/b] the range grows when a cost lies outside it.
 
     The rule of comparisons is set by [b]multiplay study savings --keep[/b], and constraints by
     [b]multiplay study add-constraint[/b].
@@ -128,6 +138,8 @@ def set_(
 
         multiplay study set lanes --arm-features new-lanes.csv --key lanes-2026-11
 
+        multiplay study set lanes --loss-range 0,500
+
     JSON: currency, unit, arm, round.
     """
     labels, rows = request.labels(), None
@@ -139,6 +151,10 @@ def set_(
         if arm_features is not None:
             rows = read_csv(arm_features, "arm", "--arm-features")
             known.set_arm_features(rows, **labels)
+        if loss_range is not None:
+            learned = loss_range == LEARNED
+            pair = None if learned else options.number_pair("--loss-range", loss_range)
+            known.set_range(pair, **labels)
         found = known.words
     text = "\n".join(f"{key}: {word or UNKNOWN}" for key, word in found._asdict().items())
     if rows is not None:

@@ -31,6 +31,7 @@ TYPES: dict[str, Any] = {
     "age": Annotated[float, Field(ge=0, le=1e12)],
     "round": models.Round,
     "first round": Annotated[models.Round, Field(json_schema_extra={"minimum": 1})],
+    "loss range": models.Range | None,
     "word": models.Word,
     "currency": models.CurrencyWord,
     "constraint": models.Constraint,

@@ -245,7 +245,9 @@ Constraint = Annotated[
 class GivenReports(Body):
     """The treatment of losses outside their range, and of units that a final report leaves out."""
 
-    outside: Literal["refuse", "clip"] = "refuse"
+    outside: Literal["refuse", "clip", "grow"] | None = Field(
+        default=None, description="By default `grow` without a range, otherwise `refuse`."
+    )
     missing: Missing = "refuse"
 
 

@@ -55,7 +55,7 @@ from multiplay.studies.commands.queries import (
     Expect,
     Explain,
 )
-from multiplay.studies.commands.settings import SetVersus, SetWords
+from multiplay.studies.commands.settings import SetRange, SetVersus, SetWords
 from multiplay.studies.commands.values import zoned_time
 from multiplay.studies.entry_codec import Request
 from multiplay.studies.export import of_entry
@@ -343,6 +343,7 @@ OPERATIONS = (
     of_command(SetArmFeatures),
     of_command(SetWords),
     of_command(SetVersus),
+    of_command(SetRange),
     of_command(AddConstraint),
     of_command(EndConstraint),
     of_command(WriteNote),

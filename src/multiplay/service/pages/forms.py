@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from multiplay import policies
 from multiplay._support.dates import moment_of
 from multiplay._support.formatting import number
 from multiplay._support.hints import Surface, rendered
@@ -258,7 +259,7 @@ class StudyInput(NamedTuple):
     name: str
     actions: dict[str, Any]
     policy: dict[str, Any]
-    loss_range: tuple[float, float]
+    loss_range: tuple[float, float] | None
     reports: Reports
     words: Words
 
@@ -304,13 +305,20 @@ def study_of(form: Form, actions: dict[str, Any]) -> StudyInput | None:
         form.errors["name"] = "Enter a name, for example: lanes"
     elif name in RESERVED:
         form.errors["name"] = "This name is reserved. Choose a different name."
-    span = _range(form)
-    outside = "clip" if form.get("outside") == "clip" else "refuse"
-    if form.errors or span is None:
+    span = range_of(form)
+    outside = "clip" if form.get("outside") == "clip" and span is not None else None
+    if span is None and policy in POLICIES and _needs_range(policy):
+        form.errors.setdefault("high", "This policy needs the range. Enter the largest value.")
+    if form.errors:
         return None
     typed = {name: form.get(name).strip() for name in Words._fields}
     words = Words(**{name: word for name, word in typed.items() if word})
     return StudyInput(name, actions, POLICIES[policy].plain, span, Reports(outside), words)
+
+
+def _needs_range(policy: str) -> bool:
+    """Return whether a policy of the form needs a known range of costs."""
+    return bool(getattr(policies, POLICIES[policy].plain["type"]).needs_range)
 
 
 def _transport(form: Form, sense: str) -> dict[str, Any]:
@@ -369,7 +377,10 @@ def _budget(form: Form, sense: str) -> dict[str, Any]:
     return plain | {"caps": [*caps.values()], "names": [*caps]}
 
 
-def _range(form: Form) -> tuple[float, float] | None:
+def range_of(form: Form) -> tuple[float, float] | None:
+    """Return the range of costs of a form; None if it is empty, or wrong."""
+    if not form.get("high").strip():
+        return None
     low = high = math.nan
     with form.noting("low"):
         low = a_number("low", form.get("low"))

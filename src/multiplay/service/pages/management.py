@@ -16,7 +16,7 @@ from multiplay.learner.logged_data import TableCheck
 from multiplay.service.api.models import ExportQuery
 from multiplay.service.api.routes import file_response
 from multiplay.service.pages import render
-from multiplay.service.pages.forms import Form
+from multiplay.service.pages.forms import Form, range_of
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
 from multiplay.service.studies import bounded_verbs
@@ -30,6 +30,7 @@ SHOWN_ROWS, SHOWN_PROBLEMS, SHOWN_ARMS = 5, 10, 20
 DAY_ORDERS = {"": None, "first": True, "month": False}
 DONE = {
     "words": "The words were saved.",
+    "range": "The range was saved. All bills were learned again with it.",
     "renamed": "The study has its new name.",
     "copied": "This is the copy.",
     "undone": "The import was undone. Its bills no longer count.",
@@ -53,12 +54,12 @@ async def manage_page(context: StudyPageContext, query: ManageQuery) -> Response
 async def _manage_page(
     context: StudyPageContext, form: Form | None = None, done: str = "", status: int = 200
 ) -> Response:
-    words, asked, sense = await context.read(
-        lambda study: (study.words, study.asked, study.actions.sense)
+    words, asked, sense, span = await context.read(
+        lambda study: (study.words, study.asked, study.actions.sense, study.loss_range)
     )
     noun = noun_of(sense)
     shown = {"name": context.name, "base": context.base, "words": words, "noun": noun}
-    shown |= {"asked": asked, "done": done}
+    shown |= {"asked": asked, "done": done, "range": span}
     return await context.page("manage.html", status, form=form or Form(), **shown)
 
 
@@ -73,6 +74,19 @@ async def set_words(context: StudyPageContext) -> Response:
     except InvalidInput as error:
         form.note(context.without_store(error), *WORDS)
         return await _manage_page(context, form, status=422)
+
+
+async def set_range(context: StudyPageContext) -> Response:
+    """Set the range of the costs of a study."""
+    form = await context.play_form()
+    span = range_of(form)
+    if not form.errors:
+        try:
+            await context.write(form, lambda study: study.set_range(span), verb="set_range")
+            return to(f"{context.base}/manage?done=range")
+        except InvalidInput as error:
+            form.note(context.without_store(error), "high")
+    return await _manage_page(context, form, status=422)
 
 
 async def rename(context: StudyPageContext) -> Response:
@@ -283,6 +297,8 @@ PAGES = (
     Page("GET", f"{STUDY}/manage", manage_page),
     Page("GET", f"{STUDY}/words", to_manage),
     Page("POST", f"{STUDY}/words", set_words),
+    Page("GET", f"{STUDY}/range", to_manage),
+    Page("POST", f"{STUDY}/range", set_range),
     Page("GET", f"{STUDY}/rename", to_manage),
     Page("POST", f"{STUDY}/rename", rename),
     Page("GET", f"{STUDY}/copy", to_manage),

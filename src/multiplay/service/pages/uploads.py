@@ -9,8 +9,8 @@ from itertools import permutations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.csv_format import CsvFormat, decoded, format_of, number_in
-from multiplay._support.formatting import legible, number
+from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay._support.formatting import legible
 from multiplay._support.frames import TableFile, is_excel, read_text
 from multiplay._support.sheets import TableLimits, sheet_text
 from multiplay.actions.transport import sides_of
@@ -30,8 +30,6 @@ LIMITS = TableLimits(
 TRIED = 50  # different values of a column that are compared with the names of arms
 WITH_DIGITS_ONLY = re.compile(r"[\W\d]*")  # dates, numbers and nothing
 ARROW = "->"
-ROOM = 1.5  # the largest cost of a new study, relative to the largest cost of a bill
-SMALLEST, LARGEST = 1e-100, 1e100  # of the largest cost that a table has
 CURRENCIES = {"eur": "EUR", "euro": "EUR", "euros": "EUR", "usd": "USD", "gbp": "GBP", "chf": "CHF"}
 
 # Words in the names of columns
@@ -224,14 +222,14 @@ def draft(table: Upload) -> dict[str, str]:
 
     Two columns of names are suppliers and customers, one column with names such as ``Lyon->north``
     too, and other names are uses of a budget. Supplies are the most units of a day, demands the
-    usual number. Costs are expected up to one and a half times the largest.
+    usual number. The range of the costs is learned from the bills.
 
     Examples
     --------
     >>> bills = "depot,town,day,eur\nLyon,north,1,80\nLyon,north,1,90\nLille,south,2,70\n"
     >>> found = draft(Upload("lanes.csv", bills, CsvFormat()))
-    >>> found["supply"].splitlines(), found["demand"].splitlines(), found["high"]
-    (['Lyon 2', 'Lille 1'], ['north 2', 'south 1'], '140')
+    >>> found["supply"].splitlines(), found["demand"].splitlines(), found["currency"]
+    (['Lyon 2', 'Lille 1'], ['north 2', 'south 1'], 'EUR')
     """
     columns = guessed_columns(table.read().frame)
     file = table.read(columns.arm)
@@ -242,7 +240,7 @@ def draft(table: Upload) -> dict[str, str]:
     for name in columns.arm:
         rows[name] = rows[name].astype(str).str.strip()
     found = {"name": "" if table.name == PASTED else PurePath(table.name).stem, "content": ""}
-    found |= _amounts(rows, columns) | _range(file, columns)
+    found |= _amounts(rows, columns) | {"currency": _currency(columns)}
     if columns.round and columns.loss:
         found |= {"content": table.text, "history": "yes", "source": table.name}
     if any(len(text.splitlines()) > MOST_LINES for text in found.values() if text != table.text):
@@ -298,21 +296,7 @@ def _lines(units: dict[str, int]) -> str:
     return as_lines([*units], [*units.values()])
 
 
-def _range(file: TableFile, columns: Columns) -> dict[str, str]:
-    """Return the range of costs, and the currency that the name of their column has."""
-    import pandas as pd
-
+def _currency(columns: Columns) -> str:
+    """Return the currency that the name of the column of costs has; "" if it has none."""
     words = re.findall(r"[a-z]+", columns.loss.casefold())
-    found = {"currency": next((CURRENCIES[word] for word in words if word in CURRENCIES), "")}
-    if not columns.loss:
-        return found
-    costs = file.frame[columns.loss]
-    if costs.dtype.kind not in "iuf":  # some rows have no number
-        mark = "." if file.format is None else file.format.decimal
-        costs = pd.Series([number_in(str(cost), mark) for cost in costs], dtype=float)
-    low, high = float(costs.min()), float(costs.max())
-    if not (math.isfinite(low) and SMALLEST < high < LARGEST):
-        return found
-    digits = 1 - math.floor(math.log10(ROOM * high))  # two digits
-    rounded = math.ceil(ROOM * high * 10**digits) / 10**digits
-    return found | {"low": "0" if low >= 0 else number(ROOM * low), "high": f"{rounded:.12g}"}
+    return next((CURRENCIES[word] for word in words if word in CURRENCIES), "")

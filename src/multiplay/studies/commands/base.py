@@ -22,6 +22,7 @@ from multiplay.features import Features
 from multiplay.learner.comparison import Question, Versus
 from multiplay.learner.engine import Engine
 from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, Plan, Receipt, Why
+from multiplay.learner.ranges import OutsideRange
 from multiplay.learner.round_set import RoundSet
 from multiplay.savings import Savings
 from multiplay.storage import Entry, Record
@@ -291,9 +292,16 @@ class Command(AnyCommand, Generic[R]):
         return play_history.keyed(turn.journal, self.kinds, turn.key)
 
     def run(self, turn: Turn) -> R:
-        """Return the result of the verb, or that of its entry with the same key."""
+        """Return the result of the verb, or that of its entry with the same key.
+
+        If a loss is outside ranges that grow, they grow first, in an entry of their own.
+        """
         known = None if turn.key is None else self.known(turn)
-        return self.do(turn) if known is None else self.again(turn, known)
+        while True:
+            try:
+                return self.do(turn) if known is None else self.again(turn, known)
+            except OutsideRange as found:
+                turn.widen(found.wider)
 
     def do(self, turn: Turn) -> R:
         """Change the state, write the entry, and return the result."""

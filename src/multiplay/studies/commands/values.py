@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -95,6 +96,13 @@ def _rule(argument: str, rule: Any) -> Any:
     return None if checked_rule(rule) is None else wire.to_plain(argument, rule)
 
 
+def plain_range(given: Any) -> Any:
+    """Return a range of losses as plain data: a pair, or pairs by arm."""
+    if isinstance(given, Mapping):
+        return {str(name): plain_range(pair) for name, pair in given.items()}
+    return [*given] if isinstance(given, tuple) else given
+
+
 TEXT = Kind("text", _as_it_is)
 REMARK = Kind("text", remark)
 FLAG = Kind("flag", _flag)
@@ -120,6 +128,9 @@ TIME_LIMIT = Kind("time limit", _seconds)
 AGE = Kind("age", duration_seconds)
 ROUND = Kind("round", _round, _built_round)
 FIRST_ROUND = Kind("first round", _round, _built_round)
+LOSS_RANGE = Kind(
+    "loss range", lambda argument, given: plain_range(given), lambda where, plain, build: plain
+)
 WORD, CURRENCY = Kind("word", _as_it_is), Kind("currency", _as_it_is)
 CONSTRAINT = Kind(
     "constraint", _constraint, lambda where, plain, build: build.constraint(where, plain)

@@ -36,6 +36,7 @@ from multiplay.constraints.prices import RemainingSet, shadow_prices
 from multiplay.types import FloatArray, IntArray
 
 SEED, MONTHS, DAYS, PAST, EUROS = 2034, 60, 30, 20, 250.0
+CLASHES = 100
 BILLS = 400  # of each lane, where means are known
 METHODS = ("list", "likely", "quota")
 RAISED = (1.0, 1.001, 1.01, 1.1, 1.3, 2.0, 5.0, 20.0)  # prices of a quota, until it is kept
@@ -248,6 +249,87 @@ def months(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Months", shows, rows, targets)]
 
 
+class Clash(NamedTuple):
+    """A month of promises that exclude each other: what was said on day 1, and what came."""
+
+    first: float  # by how much the first promise was broken, %
+    said: float  # what the second one would miss, by the report of day 1, % of its limit
+    missed: float  # what it missed
+    named: bool  # whether day 1 named the second one, and not the first
+
+
+def clash(seed: int, changing: bool) -> Clash:
+    """Play a month: two promises of one carrier, of which only one can be kept."""
+    rng = np.random.default_rng([SEED, seed, 2])
+    sets = [random_day(rng) for _ in range(DAYS)] if changing else [random_day(rng)] * DAYS
+    past = [random_day(rng) for _ in range(PAST)] if changing else sets[:1] * PAST
+    names, means = sets[0].names, rng.uniform(40, 160, 9)
+    carrier = np.zeros(9)
+    carrier[rng.choice(9, 2, replace=False)] = 1
+    most = sum(float(one.argmin(-carrier) @ carrier) for one in sets)
+    least = sum(float(one.argmin(carrier) @ carrier) for one in sets)
+    low, high = (round(least + share * (most - least)) for share in (0.35, 0.65))
+    of = dict(zip(names, carrier.tolist(), strict=True))
+    pair: list[Promise] = [AtMost(low, of, plays=DAYS, name="few")]
+    pair.append(AtLeast(high, of, plays=DAYS, name="many"))
+    if rng.random() < 0.5:
+        pair.reverse()
+    learner = Learner(sets[0], seed=seed, loss_range=(0, EUROS), varying_set=True)
+    for one in past:
+        learner.cancel(learner.ask(actions=one))
+    for promise in pair:
+        learner.add_constraint(promise)
+    said, named = 0.0, False
+    for t, one in enumerate(sets):
+        play = learner.ask(actions=one)
+        if t == 0:
+            first, second = (row.holds for row in promises_of(learner))
+            named = first in ("sure", "likely") and second.startswith("no: at best ")
+            words = second.removeprefix("no: at best ").split(",")[0]
+            said = abs(float(words) - pair[1].limit) if named else np.nan
+        learner.tell(play, bills(rng, play.plan, means))
+    over = [
+        max(row.constraint.sign * (row.used - row.constraint.limit), 0.0)
+        for row in promises_of(learner)
+    ]
+    shares = 100 / pair[0].limit, 100 / pair[1].limit
+    return Clash(shares[0] * over[0], shares[1] * said, shares[1] * over[1], named)
+
+
+def clashes(trials: int | None, run: Runner) -> list[Section]:
+    """Measure promises that exclude each other, where sets are not known."""
+    rows, targets = list[dict[str, Any]](), list[Target]()
+    pieces = [(seed, changing) for changing in (False, True) for seed in range(trials or CLASHES)]
+    found = run({piece: (clash, piece) for piece in pieces})
+    for changing in (False, True):
+        of_case = [found[piece] for piece in pieces if piece[1] == changing]
+        first, said, missed, named = (np.array(one) for one in zip(*of_case, strict=True))
+        name, gap = "changing sets" if changing else "one set", np.abs(said - missed)
+        broken = 100 * float((first > 1e-7).mean())
+        rows.append(
+            {
+                "sets": name,
+                "months": len(of_case),
+                "first broken %": broken,
+                "over at most %": float(first.max()),
+                "second named on day 1 %": 100 * float(named.mean()),
+                "said %": float(np.nanmean(said)),
+                "missed %": float(missed.mean()),
+                "difference at most %": float(np.nanmax(gap)),
+            }
+        )
+        targets.append(Target(f"{name}: first broken", broken, 1.0, "%"))
+        share = 100 * float(named.mean())
+        targets.append(Target(f"{name}: second named on day 1", share, 99.0, "%", at_least=True))
+        targets.append(
+            Target(f"{name}: said and missed differ by", float(np.nanmean(gap)), 1.0, "%")
+        )
+    shows = (
+        f"{trials or CLASHES} months of {DAYS} days; at most so much of two lanes, at least more."
+    )
+    return [Section("Clashes", shows, rows, targets)]
+
+
 def speed(trials: int | None, run: Runner) -> list[Section]:
     """Measure a plan with three promises and 30 known sets."""
     rows, targets = list[dict[str, Any]](), list[Target]()
@@ -286,6 +368,7 @@ def speed(trials: int | None, run: Runner) -> list[Section]:
 
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "months": months,
+    "clashes": clashes,
     "speed": speed,
 }
 

@@ -15,17 +15,15 @@ from multiplay._support.checks import check_instance, is_number, shortened
 from multiplay._support.hints import Hint, Option
 from multiplay.actions import ActionSet, Rule
 from multiplay.actions.base import owners, unit_numbers
-from multiplay.actions.limits import Limited
 from multiplay.beliefs.features import FeatureRegression
 from multiplay.constraints.constraint import Constraint
-from multiplay.constraints.terms import Cheapest, Keeps, Term
+from multiplay.constraints.terms import Cheapest, Keeps, Term, is_network
 from multiplay.errors import InvalidInput
 from multiplay.kernels import moments as columns
 from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 ETAS = 2.0 ** (np.arange(-10, 13) / 2)  # multipliers of the safety constraint
 RENEWALS = 3  # of the point at which the deviation is bounded by a parabola
-MOST_COPIES = 20_000  # units of a set in which plans between proposal and baseline are searched
 TINY = 1e-12  # deviation, so that one can divide by it
 BASELINE = np.inf  # eta where no plan was found to be safe
 PSEUDO = 4.0  # units that the noise of all arms counts for, in the noise of one
@@ -327,9 +325,7 @@ class Allowed(Term):
             permitted = keeps(self.baseline[:, None])[which]
             action[which] = np.where(permitted, self.baseline[which], plan[which])
             self.eta[which] = BASELINE
-            n = cheapest.actions.n
-            searched = self.known is None and 0 < n.sum() <= MOST_COPIES
-            if searched and _is_network(cheapest.actions):
+            if self.known is None and is_network(cheapest.actions):
                 self._search(action, which, cheapest, keeps, permitted)
         return action
 
@@ -391,13 +387,6 @@ class Allowed(Term):
         plans = np.repeat(self.wanted[:, None], found.shape[1], axis=1)
         plans[which] = found
         return keeps(plans)[which]
-
-
-def _is_network(actions: ActionSet) -> bool:
-    """Return whether actions are flows, so that a search takes milliseconds."""
-    while isinstance(actions, Limited):
-        actions = actions.actions
-    return actions.cost is not None and actions.cost.oracle == "flow"
 
 
 class ArmBeliefs(NamedTuple):

@@ -20,6 +20,7 @@ MOST_COLUMNS = 60
 PENALTY = 5.0  # times the dearest unit, for each unit of consumption
 LARGER = 10.0  # factor of the penalties if limits that can be kept are overshot
 MOST_PENALTIES = 6
+FIRST = 1e4  # penalty of limits that are kept first: amounts differ by 1 / SMALL at most
 SMALL = 0.01  # of the largest amount of an arm: less is no measure of a price
 POINTS = (-1.282, -0.524, 0.0, 0.524, 1.282)  # quantiles 10 %, 30 %, ... of a normal number
 OVER = 1e-7  # of the limit, within which it is kept
@@ -118,6 +119,36 @@ def averaged_prices(
     return found._replace(prices=prices / len(POINTS))
 
 
+def least_overshoot(
+    sets: Sequence[RemainingSet], limits: FloatArray, order: IntArray
+) -> FloatArray:
+    """Return how far limits must be overshot, where those that come first in an order are kept.
+
+    The overshoot of the first limit is the least possible, that of the second one the least with
+    which the first one is not overshot further, and so on.
+
+    Examples
+    --------
+    Units of the first arm are limited to 12 of 40, and 30 of them are promised:
+
+    >>> from multiplay import Budget
+    >>> amounts = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    >>> day = RemainingSet(Budget(4, [4, 4]), 10, np.ones(2), amounts)
+    >>> for order in ([0, 1], [1, 0]):
+    ...     least_overshoot([day], np.array([12.0, -30.0]), np.array(order))
+    array([ 0., 18.])
+    array([18.,  0.])
+    """
+    columns, unit, over = Columns(sets), _reciprocals(sets), np.zeros(len(limits))
+    for place, k in enumerate(order):
+        penalties = np.zeros(len(limits))
+        penalties[order[:place]] = FIRST * unit[order[:place]]
+        penalties[k] = unit[k]
+        scale = unit[k] * abs(float(limits[k]))
+        over[k] = _generate(columns, limits + over, penalties, 0.0, scale).over[k]
+    return over
+
+
 class Columns:
     """Plans for all sets together, each the best one for some prices: their cost and use."""
 
@@ -158,8 +189,17 @@ def _shadow_prices(columns: Columns, limits: FloatArray) -> Prices:
     return found
 
 
-def _generate(columns: Columns, limits: FloatArray, penalties: FloatArray, cost: float) -> Prices:
-    """Generate columns until no other one helps; the means count ``cost`` times."""
+def _generate(
+    columns: Columns,
+    limits: FloatArray,
+    penalties: FloatArray,
+    cost: float,
+    scale: float | None = None,
+) -> Prices:
+    """Generate columns until no other one helps; the means count ``cost`` times.
+
+    ``scale`` is that of the gap; the value itself if it is None.
+    """
     values, uses = columns.values, columns.uses
     if not values:
         columns.add(*columns.best(np.zeros(len(limits)), cost))
@@ -167,7 +207,8 @@ def _generate(columns: Columns, limits: FloatArray, penalties: FloatArray, cost:
     for value, use in zip(values[1:], uses[1:], strict=True):
         master.add(cost * value, use.tolist())
     duals = master.solve()
-    scale = abs(values[0]) if cost else float((penalties * np.abs(limits)).sum())
+    if scale is None:
+        scale = abs(values[0]) if cost else float((penalties * np.abs(limits)).sum())
     for _ in range(MOST_COLUMNS):
         prices = np.array(duals.prices)
         value, use = columns.best(prices, cost)

@@ -12,6 +12,8 @@ from multiplay.constraints.prices import (
     Prices,
     RemainingSet,
     averaged_prices,
+    least_overshoot,
+    overshot,
     paid_for,
     shadow_prices,
 )
@@ -48,6 +50,11 @@ class RemainingPeriod(NamedTuple):
         Those of the first one.
     unknown : array of shape (promises,)
         The number of plays whose sets are not known.
+    kept : array of shape (promises,)
+        What the reserve keeps of each: ``rest``, and what promises that are given up leave to those
+        before them.
+    prices : Prices
+        The shadow prices, and what is given up.
     """
 
     sets: list[RemainingSet]
@@ -56,23 +63,17 @@ class RemainingPeriod(NamedTuple):
     reserve: Reserve | LikelyReserve
     first: ThriftyPlans | None
     unknown: IntArray
-
-    @property
-    def prices(self) -> Prices:
-        """The shadow prices."""
-        if isinstance(self.reserve, Reserve):
-            return shadow_prices(self.sets, self.rest)
-        return averaged_prices(self.sets, self.rest, self.reserve.deviation(self.rest))
+    kept: FloatArray
+    prices: Prices
 
     def today(self, before: IntArray | None) -> Known | Likely:
         """Return what the first of these plays may use; ``before`` as in ``Known``."""
         first, amounts, reserve = self.first, self.sets[0].amounts, self.reserve
         assert first is not None
         if isinstance(reserve, LikelyReserve):
-            return Likely(first, reserve.without(first.use), self.rest, amounts)
-        later = Reserve(reserve.use[1:], reserve.scale, reserve.hard)
+            return Likely(first, reserve.without(first.use), self.kept, amounts)
         of_today = ThriftyPlans(first.plans, reserve.use[0])
-        return Known(of_today, later, self.rest, amounts, before)
+        return Known(of_today, reserve.later, self.kept, amounts, before)
 
 
 class Promises(NamedTuple):
@@ -129,8 +130,31 @@ class Promises(NamedTuple):
             reserve = LikelyReserve(rows, past, unknown, scale, hard)
         else:
             reserve = Reserve(np.stack(rows), scale, hard)
+        found, kept = _prices(sets, rest, reserve), rest
+        given_up = overshot(found.over, rest)
+        if len(rest) > 1 and (given_up & hard).any():
+            order = np.argsort(~hard, kind="stable")
+            over = least_overshoot(sets, rest, order)
+            given_up, rest, reserve = overshot(over, rest), rest + over, reserve.in_order(order)
+            if isinstance(reserve, Reserve):
+                thrifty = [
+                    plans.with_between(one) for plans, one in zip(thrifty, sets, strict=True)
+                ]
+                rows = [plans.use * (s < left) for s, plans in enumerate(thrifty)]
+                reserve = Reserve(np.stack(rows), scale, hard, order)
+            found = _prices(sets, rest, reserve)._replace(over=over)
+            kept = rest + reserve.slack(rest, given_up)
         first = thrifty[0] if known else None
-        return RemainingPeriod(sets, rest, len(known), reserve, first, unknown)
+        return RemainingPeriod(sets, rest, len(known), reserve, first, unknown, kept, found)
+
+
+def _prices(
+    sets: Sequence[RemainingSet], rest: FloatArray, reserve: Reserve | LikelyReserve
+) -> Prices:
+    """Return the shadow prices of what is left of each promise."""
+    if isinstance(reserve, Reserve):
+        return shadow_prices(sets, rest)
+    return averaged_prices(sets, rest, reserve.deviation(rest))
 
 
 class Promised(Term):

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multiplay.actions.base import owners, unit_numbers
 from multiplay.constraints.prices import RemainingSet
+from multiplay.constraints.terms import is_network
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 STEPS = 8  # of each weight from 0 to 1
@@ -25,6 +27,8 @@ FIRST_SWEEPS = 10  # of a new list
 LIKELY = 2.6  # standard deviations of what plays on unknown sets need, which are kept back
 PROBABLE = 1.645  # standard deviations that 95 % of normal numbers are below
 SHARE = 0.5  # of the margin, by which prices are averaged over less
+BETWEEN = 8  # steps from the plan that is best for a promise to that of another one
+BEFORE = 1e10  # weight of a squared overshoot, relative to that of the next promise
 KEPT = 1e-9  # of the scale of a promise, within which it is kept
 DOUBLINGS = 8
 BISECTIONS = 8
@@ -75,6 +79,20 @@ class ThriftyPlans(NamedTuple):
         plans = one.actions.argmin(costs)
         return cls(plans, used_by(plans, one.amounts))
 
+    def with_between(self, one: RemainingSet) -> "ThriftyPlans":
+        """Return these and, on networks, plans between those of single promises."""
+        actions, promises = one.actions, self.use.shape[1]
+        if promises < 2 or not is_network(actions):
+            return self
+        ends = self.plans[weights(promises).argmax(axis=0)]
+        pairs = [ends[[j, k]] for k in range(promises) for j in range(k)]
+        shares = np.arange(1, BETWEEN) / BETWEEN
+        near = np.concatenate([b + shares[:, np.newaxis] * (a - b) for a, b in pairs])
+        owner, k = owners(actions.n), unit_numbers(actions.n)
+        plans = actions.argmin_increasing(2.0 * (k - near[:, owner]) - 1.0)  # least squares
+        more = used_by(plans, one.amounts)
+        return ThriftyPlans(np.concatenate([self.plans, plans]), np.concatenate([self.use, more]))
+
 
 def used_by(plans: IntArray, amounts: FloatArray) -> FloatArray:
     """Return what plans use of each promise, of shape (plans, promises)."""
@@ -84,11 +102,35 @@ def used_by(plans: IntArray, amounts: FloatArray) -> FloatArray:
 class Reserve:
     """The thrifty plans of the remaining plays, from which lists are made.
 
-    ``use`` has for every remaining play what its thrifty plans use, (plays, weights, promises).
+    ``use`` has for every remaining play what its thrifty plans use, (plays, weights, promises), and
+    ``order`` the promises by priority, where they cannot all be kept.
     """
 
-    def __init__(self, use: FloatArray, scale: FloatArray, hard: BoolArray) -> None:
-        self.use, self.scale, self.hard = use, scale, hard
+    def __init__(
+        self,
+        use: FloatArray,
+        scale: FloatArray,
+        hard: BoolArray,
+        order: IntArray | None = None,
+    ) -> None:
+        self.use, self.scale, self.hard, self.order = use, scale, hard, order
+        self._priority = np.ones(len(scale))
+        if order is not None:
+            self._priority[order] = BEFORE ** -np.arange(len(order), dtype=float)
+
+    @property
+    def later(self) -> "Reserve":
+        """The reserve of the plays after the first one."""
+        return Reserve(self.use[1:], self.scale, self.hard, self.order)
+
+    def in_order(self, order: IntArray) -> "Reserve":
+        """Return the reserve with priorities."""
+        return Reserve(self.use, self.scale, self.hard, order)
+
+    def slack(self, rest: FloatArray, over: BoolArray) -> FloatArray:
+        """Return what the best list overshoots of the promises that are given up."""
+        short = self.needed(self.new_list(rest)) - rest
+        return np.where(over & self.hard, np.maximum(short, 0.0), 0.0)
 
     def new_list(self, rest: FloatArray) -> IntArray:
         """Return the best list that is found, from the best single weight on."""
@@ -130,7 +172,8 @@ class Reserve:
         """Return the squared overshoot of the hard promises, in units of their scale."""
         squared = np.zeros(totals.shape[:-1])
         for k in np.flatnonzero(self.hard):
-            squared += np.maximum((totals[..., k] - rest[k]) / self.scale[k], 0.0) ** 2
+            over = np.maximum((totals[..., k] - rest[k]) / self.scale[k], 0.0)
+            squared += self._priority[k] * over**2
         return squared
 
 
@@ -166,7 +209,7 @@ class LikelyReserve:
     ) -> None:
         grid = weights(len(scale))
         self.rows = np.flatnonzero((grid[:, ~hard] == 0).all(axis=1))
-        self.omega = (grid / scale)[self.rows]
+        self.omega, self.order = (grid / scale)[self.rows], np.arange(len(scale))
         self.unknown, self.past = unknown, np.stack(past)
         self.need, variance = np.zeros(len(self.omega)), np.zeros(len(self.omega))
         for use in known:
@@ -180,6 +223,23 @@ class LikelyReserve:
             variance += sums / max(n - 1, 1) * (plays - before) * (1 + plays / n)
             before = plays
         self.spread = np.maximum(np.sqrt(variance), KEPT)
+
+    def in_order(self, order: IntArray) -> "LikelyReserve":
+        """Return the reserve with priorities, by which the promises are considered for slack."""
+        other = copy(self)
+        other.order = order
+        return other
+
+    def slack(self, rest: FloatArray, over: BoolArray) -> FloatArray:
+        """Return what promises that are given up must give up, so that others are probably kept."""
+        slack, wanted = np.zeros(len(rest)), self.need + LIKELY * self.spread
+        for place, k in enumerate(self.order):
+            counts = (self.omega[:, self.order[place + 1 :]] == 0).all(axis=1)
+            counts &= self.omega[:, k] > 0
+            if over[k] and counts.any():
+                short = (wanted - self._weighted(rest + slack))[counts] / self.omega[counts, k]
+                slack[k] = max(float(short.max()), 0.0)
+        return slack
 
     def without(self, use: FloatArray) -> "LikelyReserve":
         """Return the reserve without one of the known sets."""
@@ -271,8 +331,12 @@ class Known:
     ) -> None:
         self.today, self.reserve, self.rest, self.amounts = today, reserve, rest, amounts
         use = np.concatenate([today.use[None], reserve.use])
-        whole = Reserve(use, reserve.scale, reserve.hard)
-        kept = before is not None and whole.stands(before, rest)
+        whole = Reserve(use, reserve.scale, reserve.hard, reserve.order)
+        kept = (
+            before is not None
+            and before.max(initial=0) < use.shape[1]
+            and whole.stands(before, rest)
+        )
         self.listed = before if before is not None and kept else whole.new_list(rest)
         self.stands = whole.stands(self.listed, rest)
 

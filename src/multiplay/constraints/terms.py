@@ -17,9 +17,11 @@ import numpy as np
 
 from multiplay.actions import ActionSet
 from multiplay.actions.base import added, best_of
+from multiplay.actions.limits import Limited
 from multiplay.constraints.switching import Changes
 from multiplay.types import BoolArray, FloatArray, IntArray
 
+MOST_COPIES = 20_000  # units of a set in which plans between others are searched
 FAR = 10.0  # of the range of losses: what an arm that must be seen costs less
 Keeps: TypeAlias = Callable[[IntArray], BoolArray]  # of plans for each row, (rows, k, d)
 
@@ -153,6 +155,14 @@ def _all_of(terms: Sequence[Term]) -> Keeps:
         return held
 
     return keeps
+
+
+def is_network(actions: ActionSet) -> bool:
+    """Return whether actions are flows, so that plans between others take milliseconds."""
+    copies = int(actions.n.sum())
+    while isinstance(actions, Limited):
+        actions = actions.actions
+    return 0 < copies <= MOST_COPIES and actions.cost is not None and actions.cost.oracle == "flow"
 
 
 def seen_first(

@@ -63,7 +63,9 @@ class PromiseReport(NamedTuple):
     holds : str
         "sure": a list of plans for all remaining plays keeps it, whatever is learned. "likely": it
         will probably be kept. "no longer sure": no such list was found. "no: at best 41.2": it
-        cannot be kept, and this is the least overshoot.
+        cannot be kept, and this is the least overshoot. Of promises that exclude each other, the
+        first one is kept, and the others say by how much they are broken: "no: at best 41.2, 1.2
+        too much".
     left_plays : int
         The number of plays that are left.
     external : float
@@ -531,8 +533,11 @@ class PromiseBook:
         for k, one in enumerate(kept):
             promise, sign = one.settings, one.settings.sign
             ends = [found.use[k] + z * spread[k] for z in (0.0, -SPREADS, SPREADS)]
-            if _is_over(float(found.over[k]), promise.limit):
-                holds = f"no: at best {money_text(promise.limit + sign * float(found.over[k]))}"
+            over = float(found.over[k])
+            if _is_over(over, promise.limit):
+                holds = f"no: at best {money_text(promise.limit + sign * over)}"
+                if len(kept) > 1:
+                    holds += f", {money_text(over)} too {'much' if sign > 0 else 'little'}"
             elif promise.hard and not stands:
                 holds = "no longer sure"
             else:
@@ -551,11 +556,11 @@ class PromiseBook:
     def _stands(self, kept: list[ActivePromise], period: RemainingPeriod) -> bool:
         """Return whether a list keeps the hard promises, or what is left is probably enough."""
         if isinstance(period.reserve, LikelyReserve):
-            return bool(period.reserve.margin(period.rest) >= PROBABLE)
+            return bool(period.reserve.margin(period.kept) >= PROBABLE)
         listed = self._list_of(kept, period.known)
-        if listed is None or not period.reserve.stands(listed, period.rest):
-            listed = period.reserve.new_list(period.rest)
-        return period.reserve.stands(listed, period.rest)
+        if listed is None or not period.reserve.stands(listed, period.kept):
+            listed = period.reserve.new_list(period.kept)
+        return period.reserve.stands(listed, period.kept)
 
     def _ended(self, state: PolicyState, one: ActivePromise) -> PromiseReport:
         """Return how a promise stands after its last play."""

@@ -29,7 +29,7 @@ RECORDED = {
     "0.10.0.dev2": "5e9eb960acbe",
     "0.10.0.dev3": "f1fbb1a4545b",
     "0.10.0.dev4": "5c1ae15ee4aa",
-    "0.10.0.dev5": "29f6471602e9",
+    "0.10.0.dev5": "d9b866ddda13",
 }
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 SCHEMAS = {

@@ -13,8 +13,8 @@ from multiplay.cli.study.app import AsJson, StoreAt, print_json
 from multiplay.errors import InvalidInput
 from multiplay.remote.connection import is_loopback
 from multiplay.service.auth import keys
-from multiplay.storage import DEFAULT_STORE
 from multiplay.storage.base import KeyRecord
+from multiplay.storage.stores import DEFAULT_STORE
 
 # of the extra "service"
 MODULES = ("starlette", "pydantic", "uvicorn", "prometheus_client", "jinja2", "httptools")

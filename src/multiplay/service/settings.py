@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from multiplay.service.studies.limits import ServiceLimits
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 
 VARIABLE = "MULTIPLAY_SERVICE"  # environment variable for worker processes
 

@@ -12,10 +12,9 @@ from multiplay.storage.base import (
 )
 from multiplay.storage.folder import FolderStorage
 from multiplay.storage.memory import MemoryStorage, MemoryStore
-from multiplay.storage.stores import DEFAULT_STORE, store_at
+from multiplay.storage.stores import store_at
 
 __all__ = [
-    "DEFAULT_STORE",
     "Damaged",
     "Entry",
     "FolderStorage",

@@ -16,7 +16,8 @@ from multiplay._support.hints import Surface, rendered
 from multiplay._support.renamed import old_name
 from multiplay.cli.lazy_commands import LazyGroup
 from multiplay.errors import InvalidInput, StoreError
-from multiplay.storage import DEFAULT_STORE, Damaged
+from multiplay.storage import Damaged
+from multiplay.storage.stores import DEFAULT_STORE
 
 USAGE: Any = typer.BadParameter.__mro__[1]  # of wrong commands and options
 PASSWORD = re.compile(r"://[^/@?]*:[^/@]+@|[?&](ssl)?password=")  # in a URL

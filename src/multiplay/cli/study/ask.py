@@ -18,7 +18,7 @@ from multiplay.cli.study.app import AsJson, At, Key, Name, StoreAt, grouped, pri
 from multiplay.cli.study.open_study import next_step, opened
 from multiplay.learner.plays import MOST_ROWS_SHOWN, Why, of_text, truncation_text
 from multiplay.reports.study_text import outlook, prices_text
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.results import to_plain
 

@@ -10,7 +10,7 @@ from multiplay.cli.study.open_study import opened
 from multiplay.constraints import Baseline, Constraint, SwitchingCost
 from multiplay.errors import InvalidInput
 from multiplay.reports.study_text import constraint_report_text
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies.results import to_plain
 
 

@@ -12,7 +12,7 @@ from multiplay.cli.study.app import AsJson, Name, StoreAt, print_json
 from multiplay.cli.study.open_study import next_step
 from multiplay.cli.study.settings import SettingsFile, read_settings
 from multiplay.errors import InvalidInput
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 
 

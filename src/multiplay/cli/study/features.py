@@ -17,7 +17,7 @@ from multiplay.experiments.experiment import made, read_toml
 from multiplay.features import Features, Flag, Number
 from multiplay.features.columns import Column
 from multiplay.features.schema import first_double
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.wire import FEATURES
 

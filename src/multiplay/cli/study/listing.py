@@ -3,7 +3,8 @@
 import typer
 
 from multiplay.cli.study.app import AsJson, StoreAt, print_json
-from multiplay.storage import DEFAULT_STORE, store_at
+from multiplay.storage import store_at
+from multiplay.storage.stores import DEFAULT_STORE
 
 
 def list_all(store: StoreAt = DEFAULT_STORE, as_json: AsJson = False) -> None:

@@ -14,7 +14,8 @@ from multiplay.cli.app import errors
 from multiplay.cli.study.app import AsJson, Name, StoreAt, print_answer, print_json
 from multiplay.cli.study.open_study import next_step, opened
 from multiplay.errors import InvalidInput
-from multiplay.storage import DEFAULT_STORE, Damaged, Store, store_at
+from multiplay.storage import Damaged, Store, store_at
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.export import EXCEL, LINES
 from multiplay.studies.results import to_plain

@@ -3,7 +3,8 @@
 import os
 import shlex
 
-from multiplay.storage import DEFAULT_STORE, Store
+from multiplay.storage import Store
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies.study import Study
 
 

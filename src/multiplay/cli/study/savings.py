@@ -12,7 +12,7 @@ from multiplay.cli.study.csv_files import read_table, rule_named
 from multiplay.cli.study.open_study import opened
 from multiplay.errors import InvalidInput
 from multiplay.learner.comparison import compared
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies.results import to_plain
 
 Day = Annotated[str | None, typer.Option(metavar="DATE", help="The first day, such as 2026-03-01.")]

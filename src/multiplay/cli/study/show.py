@@ -35,7 +35,7 @@ from multiplay.learner.plays import EXTERNAL, TOLD
 from multiplay.reports.study import LAST, study_facts
 from multiplay.reports.study_page import study_report
 from multiplay.reports.study_text import alarms_table
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.commands.settings import SetWords
 from multiplay.studies.comparison import saved_text

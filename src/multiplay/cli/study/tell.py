@@ -27,7 +27,7 @@ from multiplay.cli.study.options import duration, json_value, name_list
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck, first_rows, read_bills
 from multiplay.learner.plays import Receipt, Remaining, of_text
-from multiplay.storage import DEFAULT_STORE
+from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies import Study
 from multiplay.studies.results import to_plain
 

@@ -18,16 +18,22 @@ if __name__ == "__main__":
 
 import numpy as np
 
+from benchmarks.change import DEMO_SET
 from benchmarks.harness import Runner, Section, Target, command
 from multiplay import (
     ActionSet,
     BootstrapCTS,
     Budget,
+    Changes,
+    Features,
     Feedback,
     GenCTS,
     GenLBINFV,
     InProportion,
+    Learner,
+    Number,
     Policy,
+    PooledCTS,
     Streams,
     Transport,
 )
@@ -36,6 +42,7 @@ from multiplay.policies.base import drop_warm_start
 from multiplay.savings import Bills, estimate, simulated
 from multiplay.savings.days import DAY, PlayedDay
 from multiplay.savings.estimates import History
+from multiplay.service.studies import demonstration as demo
 from multiplay.types import FloatArray, IntArray
 
 Rng = np.random.Generator
@@ -47,6 +54,7 @@ POLICIES: dict[str, Policy] = {
     "GenCTS": GenCTS(),
     "GenLBINFV": GenLBINFV(),
     "BootstrapCTS": BootstrapCTS(),
+    "PooledCTS": PooledCTS(memory=Changes()),  # of a learner without a policy
 }
 STUDIES, BLOCK, SEED = 400, 20, 4207
 Z = 1.96
@@ -86,7 +94,7 @@ TRENDS = {  # the change of all prices until the last day, as a share
 }
 TREND_CASES = [
     Case(policy, world, days=TREND_DAYS)
-    for policy in ("GenCTS", "BootstrapCTS")
+    for policy in ("GenCTS", "BootstrapCTS", "PooledCTS")
     for world in (*TRENDS, "toll")
 ]
 
@@ -301,6 +309,115 @@ def trends(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Savings under common trends", shows, [*rows.values()], targets)]
 
 
+# ------------------------------------------------------------ features, and a year
+
+FUELS = {"the price of fuel stays": 0.0, "it rises by 30 %": 0.3}
+KM, PER_KM, STARTS, OWN = (60.0, 300.0), 0.35, 25.0, 8.0  # euros of a bill; own: of each lane
+
+
+def fuelled(world: str, lives: Sequence[int]) -> list[Found]:
+    """Return the estimates of learners with features, where bills follow distance times fuel."""
+    return [_fuelled(world, life) for life in lives]
+
+
+def _fuelled(world: str, life: int) -> Found:
+    rng = np.random.default_rng([SEED, 77, life])
+    km, own = rng.uniform(*KM, LANES), rng.normal(0, OWN, LANES)
+    declared = Features(
+        km=Number(centre=180, scale=70), fuel=Number(centre=1, scale=0.1), products=[("km", "fuel")]
+    )
+    by_arm = {"km": dict(zip(NAMES, km.tolist(), strict=True))}
+    given: dict[str, Any] = {"features": declared, "arm_features": by_arm, "loss_range": (0, MOST)}
+    learner, true = Learner(set_of(0), seed=life, **given), 0.0
+    for t, fuel in enumerate(np.linspace(1, 1 + FUELS[world], TREND_DAYS).tolist()):
+        mean = STARTS + PER_KM * km * fuel + own
+        play = learner.ask(set_of(t + 1), features={"fuel": fuel})
+        most = int(play.action.max())
+        drawn = mean[:, None] * rng.uniform(LOW, HIGHEST, (LANES, most))
+        told = {
+            name: drawn[i, : play.action[i]].clip(0, MOST).tolist() for i, name in enumerate(NAMES)
+        }
+        learner.tell(play, told)
+        true += float((split_of(t + 1) - play.action) @ mean)
+    saved = learner.savings(InProportion())
+    return Found(
+        true, Interval(saved.total, saved.low, saved.high), [], not saved.trust, saved.thin
+    )
+
+
+YEARS = {"road works": demo.ROAD_WORKS[0], "no road works": demo.DAYS}
+SHOWN = 10  # bills of a lane after its price rises, by which it is known
+
+
+def years(world: str, first: int, studies: int) -> list[tuple[Found, int]]:
+    """Return the estimates of years as that of the demonstration, with means of their own.
+
+    With each there is the number of bills of the lane that becomes dear, since then.
+    """
+    actions, days, begins = DEMO_SET, demo.DAYS, YEARS[world]
+    (_, lane, more), highest, d = demo.ROAD_WORKS, demo.HIGHEST, actions.d
+    rng, policy = np.random.default_rng([SEED, 99, first]), POLICIES["PooledCTS"]
+    means = np.tile(rng.uniform(80.0, 300.0, (studies, 1, d)), (1, days, 1))
+    means[:, begins:, lane] += more
+    streams = Streams.spawn(SEED, 99, range(first, first + studies))
+    state, most = policy.start(actions, None, studies), int(actions.n.max())
+    played: list[list[PlayedDay]] = [[] for _ in range(studies)]
+    for t in range(days):
+        play = policy.choose(actions, state, streams)
+        drawn = rng.normal(means[:, t, :, None], demo.SPREAD, (studies, d, most))
+        cost = np.where(np.arange(most) < play.action[..., None], drawn.clip(0, highest), 0.0)
+        units, starts = cost.reshape(studies, -1) / highest, np.arange(d + 1) * most
+        feedback = Feedback(play.action, cost.sum(axis=2) / highest, units, starts)
+        policy.update(actions, state, play, feedback, streams)
+        for k, action in enumerate(play.action):
+            sums = cost[k].sum(axis=1), (cost[k] ** 2).sum(axis=1)
+            played[k].append(PlayedDay(DAY * t, "", actions, action, action, *sums))
+    plans, answers = [InProportion().plan(actions)] * days, []
+    for k, one in enumerate(played):
+        history = History(one, [], (0.0, highest), Words())
+        bills = sum(int(day.action[lane]) for day in one[begins:])
+        answers.append((_compared(history, plans, means[k], 1.0), bills))
+    return answers
+
+
+def features_and_years(trials: int | None, run: Runner) -> list[Section]:
+    """Measure savings of learners with features, and of years as that of the demonstration."""
+    lives = trials or 100
+    jobs: dict[Any, Any] = {
+        (world, first): (fuelled, (world, range(first, min(first + BLOCK, lives))))
+        for world in FUELS
+        for first in range(0, lives, BLOCK)
+    }
+    of_years = {
+        (world, first): (years, (world, first, min(BLOCK, lives - first)))
+        for world in YEARS
+        for first in range(0, lives, BLOCK)
+    }
+    done, rows, targets = run(jobs | of_years), [], []
+    groups = {
+        f"km x fuel, {world}": [one for key in jobs if key[0] == world for one in done[key]]
+        for world in FUELS
+    }
+    for world in YEARS:
+        every = [one for key in of_years if key[0] == world for one in done[key]]
+        seen = [found for found, bills in every if world != "road works" or bills >= SHOWN]
+        groups[f"a year, {world}" + (", which bills show" if world == "road works" else "")] = seen
+        if len(seen) < len(every):
+            left = [found for found, bills in every if bills < SHOWN]
+            groups[f"a year, {world}, with fewer than {SHOWN} bills of them"] = left
+    for world, found in groups.items():
+        row: dict[str, Any] = {"world": world, "lives": len(found)}
+        row |= summary(found, weeks=False)
+        rows.append(row)
+        if "fewer" in world:
+            continue
+        targets.append(Target(f"{world}: cover, %", row["cover, %"], 92.0, at_least=True))
+        if "road works, which" not in world:
+            targets.append(Target(f"{world}: trusted, %", row["trusted, %"], 90.0, at_least=True))
+    shows = f"{lives} lives of each world, seed {SEED}; against a split in proportion."
+    return [Section("Savings with features, and of a year", shows, rows, targets)]
+
+
 def _rows(
     cases: Sequence[Case], studies: int, run: Runner
 ) -> dict[tuple[Case, str], dict[str, Any]]:
@@ -319,7 +436,7 @@ def _rows(
     return rows
 
 
-def summary(found: Sequence[Found]) -> dict[str, Any]:
+def summary(found: Sequence[Found], weeks: bool = True) -> dict[str, Any]:
     """Return a row of the table."""
     pairs = [(one.true, one.model) for one in found]
     error = np.array([model.total - true for true, model in pairs])
@@ -330,7 +447,7 @@ def summary(found: Sequence[Found]) -> dict[str, Any]:
         "se of bias": float(error.std() / np.sqrt(len(error))),
         "rmse": float(np.sqrt((error**2).mean())),
         "half": float(np.median([(one.model.high - one.model.low) / 2 for one in found])),
-        "weeks, %": covered([week for one in found for week in one.weeks]),
+        **({"weeks, %": covered([week for one in found for week in one.weeks])} if weeks else {}),
         "thin": float(np.mean([one.thin for one in found])),
         "trusted, %": 100 * float(np.mean([one.trusted for one in found])),
     }
@@ -445,7 +562,13 @@ def _large(lanes: int, days: int) -> tuple[list[PlayedDay], list[Bills], list[In
     return found, [], plans
 
 
-TOPICS = {"totals": totals, "trends": trends, "policies": policies, "speed": speed}
+TOPICS = {
+    "totals": totals,
+    "trends": trends,
+    "features": features_and_years,
+    "policies": policies,
+    "speed": speed,
+}
 
 if __name__ == "__main__":
     command("benchmarks.savings", __doc__, TOPICS)

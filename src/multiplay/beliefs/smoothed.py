@@ -10,6 +10,9 @@ day on all arms (variance kappa), and E the effect of the day on one arm (varian
 the average bill of the arm over that of all bills: then level and days change all prices by the
 same share. All are Gaussian. The result is averaged over a grid of q, g, kappa, lam and both c,
 weighted by their likelihood: there is no optimiser, and the same reports give the same bits.
+
+A price may also jump. Where bills show it, mu begins again there. Where an arm has no bills,
+nothing shows it, and mu moves as far as jumps do by their rate in all arms that have bills.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
 from itertools import groupby
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,11 +43,15 @@ COMMON = [
     for level in LEVELS
     if share == 0 or level + day > 0  # c changes nothing without level and days
 ]
+# A trend is nearly always a share of the prices, and few alike arms with bills do not tell.
+PRIOR = np.array([0.1 if share == 0 and level > 0 else 1.0 for share, _, level in COMMON])
 POWERS = (0, 1, 2)  # of the mean, to which the variance of a bill may be proportional
 COEFFICIENT = 0.5  # standard deviation of a coefficient, in the largest range
 PSEUDO_UNITS = 4.0  # of the common variance, in that of each arm
 FEWEST_PAIRS = 20  # degrees of freedom within days, below which differences between days count too
 NEGLIGIBLE = 1e-4  # weight of a model that is left out
+FALSE_ALARM = 0.01  # of a jump, in a study with constant means
+JUMPS, LOOKED_AT = 0.5, 52.0  # before any bill: jumps, and the weeks of arms with bills they are of
 MOST_BINS = 60  # of time, in which means are constant
 MOST_ENTRIES = 4_000_000  # of the covariances of all arms between bins
 
@@ -100,6 +108,24 @@ class Contrast(NamedTuple):
         return found
 
 
+class Jumps(NamedTuple):
+    """The largest change of each arm that bills show; arrays are (arms,).
+
+    Attributes
+    ----------
+    found : array of bool
+        Whether it is larger than chance explains: wrong in 1 of 100 studies with constant means.
+    place : array
+        The time of the first bills after it, in weeks.
+    units : array
+        The number of bills since then.
+    """
+
+    found: BoolArray
+    place: FloatArray
+    units: FloatArray
+
+
 class Smoothed:
     """Beliefs about the mean losses of past days.
 
@@ -107,6 +133,8 @@ class Smoothed:
     ----------
     reports
         All reports. Days are in any order.
+    jumped
+        The time of the jump of each arm, in weeks; infinite if it has none. See ``of``.
 
     Examples
     --------
@@ -120,8 +148,9 @@ class Smoothed:
     True
     """
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, jumped: FloatArray | None = None) -> None:
         self.reports = reports
+        self.jumped = np.full(reports.units.shape[1], np.inf) if jumped is None else jumped
         units = reports.units
         self._seen = units > 0
         self.phi = np.zeros((*units.shape, 0)) if reports.phi is None else reports.phi
@@ -131,8 +160,18 @@ class Smoothed:
         self._fit_spread()
         self._fit_prior()
         self._bin()
+        self._fit_moves()
         self.rest = np.where(self._seen, self._average - self.prior_mean, 0.0)
         self.scale = COEFFICIENT * float((reports.high - reports.low).max())
+
+    @classmethod
+    def of(cls, reports: Reports) -> Smoothed:
+        """Return beliefs by which an arm begins again where its bills show a jump."""
+        found = cls(reports)
+        jumps = found.jumps()
+        if not jumps.found.any():
+            return found
+        return cls(reports, np.where(jumps.found, jumps.place, np.inf))
 
     # ------------------------------------------------------------ what the grid has in common
 
@@ -149,7 +188,8 @@ class Smoothed:
         span = self.reports.high - self.reports.low
         least = 1e-10 * float((span**2).max())
         mean = self._n @ self._arm_means() / max(self._n.sum(), 1.0)
-        means = np.where(self._known, self._arm_means(), mean)
+        noise = squares.sum() / max(freedom.sum(), 1.0)
+        means = np.where(self._known, self._shrunken(noise / np.maximum(self._n, 1.0)), mean)
         best, self.pooled = -math.inf, 0.0
         self.relative = means / mean if (means > 0).all() else np.ones_like(means)
         for power in POWERS:
@@ -182,6 +222,23 @@ class Smoothed:
     def _arm_means(self) -> FloatArray:
         return np.asarray(self.reports.total.sum(axis=0) / np.maximum(self._n, 1.0))
 
+    def _shrunken(self, noise: FloatArray) -> FloatArray:
+        """Return the averages of the arms, drawn to each other; ``noise`` are their variances.
+
+        The spread of an arm follows its mean. By its own average, an arm with few bills that looks
+        dear by chance would count as noisy, and one that looks cheap as sure.
+        """
+        means, seen = self._arm_means(), self._known
+        if seen.sum() < 2:
+            return means
+        apart, centre = self._apart(noise), means[seen].mean()
+        return np.asarray(centre + (means - centre) * apart / (apart + noise))
+
+    def _apart(self, noise: FloatArray) -> float:
+        """Return the variance of means between arms; ``noise`` are variances of the averages."""
+        own = max(float(noise[self._known].mean()), 1e-300)
+        return max(float(self._arm_means()[self._known].var(ddof=1)) - own, 0.1 * own)
+
     def _fit_prior(self) -> None:
         """Set mean and variance of the first day: of arms that are alike, or of the range."""
         low, high = self.reports.low, self.reports.high
@@ -190,8 +247,7 @@ class Smoothed:
         count = int(seen.sum())
         if count < 2:
             return
-        noise = (self.variance / np.maximum(self._n, 1.0))[seen].mean()
-        apart = max(float(means[seen].var(ddof=1)) - noise, 0.1 * noise)
+        apart = self._apart(self.variance / np.maximum(self._n, 1.0))
         alike = seen | (self.phi.shape[2] > 0)  # features say how arms differ
         self.prior_mean = np.where(alike, means[seen].mean(), self.prior_mean)
         self.prior_variance = np.where(alike, apart * (1 + 2 / count), self.prior_variance)
@@ -204,11 +260,24 @@ class Smoothed:
         if len(exact) > most:
             length = np.ptp(place) / most
             number = np.minimum(np.floor((place - place.min()) / length), most - 1)
-            used, bins = np.unique(number, return_inverse=True)
-            exact = place.min() + (used + 0.5) * length
+            parts = number + (place[:, None] >= np.unique(self.jumped)).sum(axis=1)
+            _, first, bins = np.unique(parts, return_index=True, return_inverse=True)
+            exact = place.min() + (number[first] + 0.5) * length
         self.times, self.bins = exact, bins.astype(np.int64)
         steps = np.sqrt(np.append(0.0, np.diff(exact)))
         self.steps = steps * (np.arange(len(steps)) <= self.bins[:, None])
+
+    def _fit_moves(self) -> None:
+        """Set the variance of what jumps add to the mean of each arm at the beginning of a bin."""
+        gaps = np.append(0.0, np.diff(self.times))[:, None]
+        used = np.zeros((len(self.times), len(self._n)), bool)
+        np.logical_or.at(used, self.bins, self._seen)
+        found = np.isfinite(self.jumped)
+        rate = (found.sum() + JUMPS) / ((used * gaps).sum() + LOOKED_AT)
+        moves = np.where(used, 0.0, rate * gaps)
+        for arm in np.flatnonzero(found):
+            moves[self.bins[self.reports.place >= self.jumped[arm]].min(), arm] += 1.0
+        self.moves = moves * self.prior_variance
 
     # ------------------------------------------------------------ the grid
 
@@ -223,7 +292,7 @@ class Smoothed:
         fit = np.zeros((len(WALKS), len(COMMON)))
         effects = np.zeros((*fit.shape, len(self.bins) + self.phi.shape[2]))
         for place, day in self._models(np.ones(fit.shape, bool)):
-            fit[place], effects[place] = day.fit, day.effect
+            fit[place], effects[place] = day.fit + math.log(PRIOR[place[1]]), day.effect
         weights = np.exp(fit - fit.max())
         weights /= weights.sum()
         loads = np.array([self.relative**share for share, *_ in COMMON])
@@ -282,8 +351,8 @@ class Smoothed:
         drawn = [day.draw(numbers[place], rng) for place, day in self._models(numbers > 0)]
         return np.concatenate(drawn)
 
-    def jumps(self) -> tuple[FloatArray, FloatArray]:
-        """Return the largest change of each arm in standard deviations, and the units since then.
+    def jumps(self) -> Jumps:
+        """Return the largest change of each arm, and whether it is beyond chance.
 
         The mean of the bills after a day is compared with that before, for every day, each without
         what is expected of level and day. Days differ by the believed effects of days, and bills by
@@ -295,7 +364,7 @@ class Smoothed:
         )
         rest = self.reports.total - self.reports.units * self._weights[1]
         order = np.argsort(self.reports.place, kind="stable")
-        size, since = np.zeros(len(self._n)), self._n.copy()
+        size, since, place = np.zeros(len(self._n)), self._n.copy(), np.full(len(self._n), np.inf)
         for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
             days = order[self._seen[order, arm]]
             units, total = self.reports.units[days, arm], rest[days, arm]
@@ -305,9 +374,12 @@ class Smoothed:
             variance = self.variance[arm] * (1 / before + 1 / after)
             variance += day_variance * (1 / number + 1 / (len(days) - number))
             deviations = np.abs(change) / np.sqrt(variance)
-            place = int(deviations.argmax())
-            size[arm], since[arm] = deviations[place], after[place]
-        return size, since
+            at = int(deviations.argmax())
+            size[arm], since[arm] = deviations[at], after[at]
+            place[arm] = self.reports.place[days[at + 1]]
+        tests = 2 * max(int(self._seen.sum()), 1)  # up or down, on every day
+        least = -NormalDist().inv_cdf(FALSE_ALARM / tests)
+        return Jumps(size > least, place, since)
 
     def means(self) -> FloatArray:
         """Return the expected mean loss of each arm, without its own effects of days."""
@@ -402,7 +474,7 @@ def random_walks(smoothed: Smoothed, walks: FloatArray) -> list[_Walk]:
     gaps = np.append(0.0, np.diff(smoothed.times))
     variance, mean = np.tile(smoothed.prior_variance, (pairs, 1)), np.zeros((pairs, arms))
     for k in range(count):
-        predicted[k] = variance + gaps[k] * drift[:, 0]
+        predicted[k] = variance + gaps[k] * drift[:, 0] + smoothed.moves[k]
         ahead[k] = mean
         variance = predicted[k] / (1.0 + predicted[k] * sums[k])
         mean = mean + variance * (weighted[k] - sums[k] * mean)

@@ -29,8 +29,7 @@ FEWEST_DAYS = 10
 FEW_BILLS = 5
 RECENT = 4.0  # weeks
 MOST_NEVER = 0.25  # shares of the rule's units
-MOST_STALE = 0.60
-FALSE_ALARM = 0.01  # of a jump, in a study with constant means
+MOST_STALE = 0.75
 ENOUGH_BILLS = 60  # after a jump, to know the new price
 DISAGREES = 3.0  # joint standard errors
 BY_MODEL = Option("method", "'model'")
@@ -193,7 +192,7 @@ class History:
     @cached_property
     def smoothed(self) -> Smoothed:
         """The beliefs about all past days."""
-        return Smoothed(self.reports)
+        return Smoothed.of(self.reports)
 
     def best_plans(self) -> list[IntArray]:
         """Return the best plan of each day, for the means of that day as they are known now.
@@ -353,11 +352,9 @@ class History:
         return self.words.arms(2).partition(" ")[2]
 
     def _trust(self, compared: Compared, stale: float) -> str:
-        size, since = self.smoothed.jumps()
-        tests = 2 * max(int((self.reports.units > 0).sum()), 1)  # up or down, on every day
-        least = -NormalDist().inv_cdf(FALSE_ALARM / tests)
-        jumped = (size > least) & (compared.plan > 0).any(axis=0)
-        if (jumped & (since < ENOUGH_BILLS)).any():
+        jumps = self.smoothed.jumps()
+        jumped = jumps.found & (compared.plan > 0).any(axis=0)
+        if (jumped & (jumps.units < ENOUGH_BILLS)).any():
             return f"prices have moved on {self._arms_word} that were not played"
         if jumped.any():
             return f"prices of single {self._arms_word} have jumped, and may have on others"

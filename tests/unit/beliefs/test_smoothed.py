@@ -30,29 +30,61 @@ def drawn_reports(seed: int, days: int = 7, arms: int = 3, most: int = 6) -> Rep
 
 def variances(reports: Reports) -> tuple[list[float], float]:
     """Return the variance of a bill of each arm, and that of all arms, by loops."""
+    squares, freedom = sums_of_squares(reports)
+    mean = shrunken(reports)
+    best: tuple[float, list[float]] = (-math.inf, [])
+    for power in (0, 1, 2):
+        scale = sum(squares[i] / mean[i] ** power for i in range(len(mean))) / sum(freedom)
+        target = [scale * one**power for one in mean]
+        rows = list(zip(squares, freedom, target, strict=True))
+        fit = sum(-free * math.log(to) - square / to for square, free, to in rows)
+        best = max(best, (fit, [(square + 4 * to) / (free + 4) for square, free, to in rows]))
+    return best[1], sum(squares) / sum(freedom)
+
+
+def sums_of_squares(reports: Reports) -> tuple[list[float], list[float]]:
+    """Return the squares of each arm within days, and their degrees of freedom."""
     days, arms = reports.units.shape
-    squares, freedom, bills, total = ([0.0] * arms for _ in range(4))
+    squares, freedom = [0.0] * arms, [0.0] * arms
     for t, i in itertools.product(range(days), range(arms)):
         n = reports.units[t, i]
         if n:
             squares[i] += reports.squares[t, i] - reports.total[t, i] ** 2 / n
             freedom[i] += n - 1
-            bills[i] += n
-            total[i] += reports.total[t, i]
     assert sum(freedom) >= smoothed.FEWEST_PAIRS, "else differences between days count"
-    overall = sum(total) / sum(bills)
-    mean = [total[i] / bills[i] if bills[i] else overall for i in range(arms)]
-    best: tuple[float, list[float]] = (-math.inf, [])
-    for power in (0, 1, 2):
-        scale = sum(squares[i] / mean[i] ** power for i in range(arms)) / sum(freedom)
-        target = [scale * mean[i] ** power for i in range(arms)]
-        fit = sum(-freedom[i] * math.log(target[i]) - squares[i] / target[i] for i in range(arms))
-        own = [(squares[i] + 4 * target[i]) / (freedom[i] + 4) for i in range(arms)]
-        best = max(best, (fit, own))
-    return best[1], sum(squares) / sum(freedom)
+    return squares, freedom
 
 
-def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[FloatArray, FloatArray]:
+def shrunken(reports: Reports) -> list[float]:
+    """Return the averages of the arms drawn to each other; of an arm without bills, that of all."""
+    squares, freedom = sums_of_squares(reports)
+    bills, total = reports.units.sum(axis=0), reports.total.sum(axis=0)
+    seen = [i for i in range(len(bills)) if bills[i]]
+    noise = {i: sum(squares) / sum(freedom) / bills[i] for i in seen}
+    mean = {i: total[i] / bills[i] for i in seen}
+    middle, typical = np.mean(list(mean.values())), np.mean(list(noise.values()))
+    apart = max(np.var(list(mean.values()), ddof=1) - typical, 0.1 * typical)
+    drawn = {i: middle + (mean[i] - middle) * apart / (apart + noise[i]) for i in seen}
+    return [drawn.get(i, total.sum() / bills.sum()) for i in range(len(bills))]
+
+
+def moves(reports: Reports, first: list[float], jumped: FloatArray) -> FloatArray:
+    """Return the variance that jumps have added to each arm until each day."""
+    days, arms = reports.units.shape
+    gaps = np.append(0, np.diff(reports.place))
+    exposure = sum(gaps[t] for t in range(days) for i in range(arms) if reports.units[t, i])
+    rate = (np.isfinite(jumped).sum() + 0.5) / (exposure + 52)
+    found = np.zeros((days, arms))
+    for t, i in itertools.product(range(days), range(arms)):
+        found[t, i] = found[t - 1, i] if t else 0.0
+        found[t, i] += 0.0 if reports.units[t, i] else rate * gaps[t] * first[i]
+        found[t, i] += first[i] if reports.place[t] == jumped[i] else 0.0
+    return found
+
+
+def dense(
+    reports: Reports, weights: FloatArray, groups: IntArray, jumped: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return mean and covariance of contrasts: all models, all effects, one large matrix."""
     days, arms = reports.units.shape
     variance, pooled = variances(reports)
@@ -60,12 +92,13 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     seen = [i for i in range(arms) if bills[i]]
     mean = {i: reports.total[:, i].sum() / bills[i] for i in seen}
     overall = reports.total.sum() / bills.sum()
-    relative = [mean.get(i, overall) / overall for i in range(arms)]
+    relative = [one / overall for one in shrunken(reports)]
     noise = np.mean([variance[i] / bills[i] for i in seen])
     apart = max(np.var(list(mean.values()), ddof=1) - noise, 0.1 * noise) * (1 + 2 / len(seen))
     alike = seen if reports.phi is None else range(arms)
     centre = [np.mean(list(mean.values())) if i in alike else 100.0 for i in range(arms)]
     first = [apart if i in alike else 200.0**2 / 12 for i in range(arms)]
+    moved = moves(reports, first, jumped)
     cells = list(itertools.product(range(days), range(arms)))
     rows = [cell for cell in cells if reports.units[cell]]
     y = np.array([reports.total[cell] / reports.units[cell] for cell in rows])
@@ -80,6 +113,7 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
             elapsed = min(reports.place[t], reports.place[s]) - reports.place.min()
             if i == j:
                 prior[a, b] += first[i] + q * pooled * elapsed + lam * pooled * (t == s)
+                prior[a, b] += moved[min(t, s), i]
             of_all = (g * elapsed + kappa * (t == s)) * pooled
             prior[a, b] += of_all * (relative[i] * relative[j]) ** share
             if reports.phi is not None:
@@ -90,7 +124,8 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
         gain = prior @ shown.T @ np.linalg.inv(of_bills)
         posterior = level + gain @ (y - shown @ level)
         covariance = prior - gain @ shown @ prior
-        fits.append(multivariate_normal(shown @ level, of_bills).logpdf(y))
+        weight = 0.1 if share == 0 and g > 0 else 1.0  # of the model, before any bill
+        fits.append(multivariate_normal(shown @ level, of_bills).logpdf(y) + math.log(weight))
         found.append((contrast @ posterior, contrast @ covariance @ contrast.T))
     likely = np.exp(np.array(fits) - max(fits))
     likely /= likely.sum()
@@ -101,9 +136,12 @@ def dense(reports: Reports, weights: FloatArray, groups: IntArray) -> tuple[Floa
     return whole, sum(spread)
 
 
-@pytest.mark.parametrize(("seed", "days", "arms", "p"), [(0, 7, 3, 0), (1, 3, 5, 0), (0, 7, 3, 2)])
+@pytest.mark.parametrize(
+    ("seed", "days", "arms", "p", "jump"),
+    [(0, 7, 3, 0, 0), (1, 3, 5, 0, 0), (0, 7, 3, 2, 0), (0, 7, 3, 0, 4)],
+)
 def test_contrasts_equal_a_dense_posterior(
-    seed: int, days: int, arms: int, p: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, days: int, arms: int, p: int, jump: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plans differ in their numbers of units, so that effects of days do not cancel."""
     monkeypatch.setattr(smoothed, "NEGLIGIBLE", 0.0)
@@ -113,8 +151,10 @@ def test_contrasts_equal_a_dense_posterior(
     if p:
         reports = reports._replace(phi=rng.normal(0, 0.3, (*weights.shape, p)))
     groups = np.arange(len(weights)) // 4
-    mean, covariance = dense(reports, weights, groups)
-    found = Smoothed(reports).contrast(weights, groups)
+    jumped = np.full(arms, np.inf)
+    jumped[0] = reports.place[jump] if jump else np.inf
+    mean, covariance = dense(reports, weights, groups, jumped)
+    found = Smoothed(reports, jumped).contrast(weights, groups)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
     np.testing.assert_allclose(
         found.covariance, covariance, rtol=1e-9, atol=1e-9 * covariance.max()
@@ -137,6 +177,33 @@ def test_the_order_of_days_and_the_size_of_batches_change_nothing(
     small = Smoothed(reports).contrast(weights, groups)
     np.testing.assert_allclose(small.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(small.covariance, covariance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("days", [56, 200])
+def test_an_arm_begins_again_where_its_bills_show_a_jump(days: int) -> None:
+    """Ten bills after a jump count, and not the many before it; seven other arms have none."""
+    rng, arms = np.random.default_rng(4), 8
+    units, means = np.ones((days, arms)), np.tile(rng.uniform(80, 200, arms), (days, 1))
+    before = means[0, 0]
+    means[days // 2 :, 0] += 100.0
+    units[days // 2 + 10 :, 0] = 0.0
+    bills = rng.normal(means, 25.0) * units
+    ends = np.zeros(arms), np.full(arms, 400.0)
+    reports = Reports(np.arange(days) / 7, units, bills, bills**2, *ends)
+    found = Smoothed.of(reports)
+    assert found.jumped.tolist() == [reports.place[days // 2], *[np.inf] * 7]
+    weights, at_once = np.zeros((days, arms)), np.zeros(days, int)
+    weights[days // 2 :, 0] = 2.0 / days
+    mean, deviation = found.contrast(weights, at_once).total
+    assert abs(mean - before - 100) < 2 * deviation < 60
+    assert abs(found.contrast(weights[::-1], at_once).total[0] - before) < 10
+    as_one, sure = Smoothed(reports).contrast(weights, at_once).total
+    assert as_one + 2 * sure < before + 100
+
+
+def test_without_a_jump_nothing_begins_again() -> None:
+    reports = drawn_reports(5, days=30)
+    assert not np.isfinite(Smoothed.of(reports).jumped).any()
 
 
 def test_only_totals_and_constant_bills() -> None:

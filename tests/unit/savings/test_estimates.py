@@ -210,7 +210,11 @@ def test_arms_never_played_are_refused_and_thin_ones_are_said() -> None:
     saved = estimate(few, [], plans_of(few, [2, 0, 1]), RANGE)
     assert saved.thin == saved.stale == pytest.approx(2 / 3)
     assert "67 % of the rule's units are on items with fewer than 5 bills." in str(saved)
-    assert "in the last 4 weeks" in saved.trust
+    assert saved.trust == ""
+    idle = few[:3] + [day_of(t, [0, 0, 3], bills[t]) for t in range(3, 60)]
+    stale = estimate(idle, [], plans_of(idle, [2, 1, 0]), RANGE)
+    assert stale.stale == 1.0
+    assert "in the last 4 weeks" in stale.trust
     dearer = [replace(day, total=day.total + np.array([0, 0, 30.0])) for day in few[56:]]
     jumped = estimate([*few[:56], *dearer], [], plans_of(few, [0, 2, 1]), RANGE)
     assert jumped.trust == "prices have moved on items that were not played"

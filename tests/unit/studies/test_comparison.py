@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ import pytest
 
 from multiplay import (
     Coverage,
+    FeatureCTS,
+    Features,
     FixedPlan,
     FollowTheLeader,
     GenCTS,
@@ -21,6 +23,8 @@ from multiplay import (
     InProportion,
     Learner,
     LinTS,
+    Number,
+    Play,
     PriceList,
     RandomAction,
     Reports,
@@ -411,3 +415,45 @@ def test_a_comparison_is_cached_and_does_not_lock_the_study(
         study.savings(InProportion(), level=0.8)
     study.savings(InProportion(), level=0.8)
     assert len(seen) == 7
+
+
+EARLY = {"Lyon->south": 3, "Lille->north": 2}
+
+
+TODAY = {"plan": EARLY}  # what ``Scripted`` plays
+
+
+@dataclass(frozen=True, repr=False)
+class Scripted(FeatureCTS):
+    """Plays the plan of today, and learns as ``FeatureCTS``, with features or without."""
+
+    def choose(self, actions: Any, state: Any, rng: Any) -> Play:
+        action = np.array([[TODAY["plan"].get(arm, 0) for arm in actions.names]])
+        return Play(action, self.memo(actions, action))
+
+
+def test_declared_features_say_what_a_lane_that_was_left_would_have_cost() -> None:
+    """The price of one lane follows fuel three times as much as any lane that is still used."""
+    km = {"Lyon->north": 100.0, "Lyon->south": 0.0, "Lille->north": 300.0, "Lille->south": 0.0}
+    features = Features(
+        km=Number(centre=100, scale=100),
+        fuel=Number(centre=1.2, scale=0.2),
+        products=[("km", "fuel")],
+    )
+    given: dict[str, Any] = {"features": features, "arm_features": {"km": km}}
+    declared = Learner(LANES, Scripted(), loss_range=(0, 300), **given)
+    plain, true = Learner(LANES, Scripted(), loss_range=(0, 300)), 0.0
+    rng = np.random.default_rng(5)
+    for day in range(42):
+        fuel = 1.0 + 0.02 * max(day - 13, 0)
+        price = {arm: 40.0 + 0.3 * far * fuel for arm, far in km.items()}
+        TODAY["plan"] = EARLY if day < 14 and day % 2 else SPLIT
+        play, same = declared.ask(features={"fuel": fuel}), plain.ask()
+        bills = {arm: price[arm] * rng.uniform(0.95, 1.05, n) for arm, n in play.plan.items()}
+        declared.tell(play, bills)
+        plain.tell(same, bills)
+        true += sum(price[arm] * (EARLY.get(arm, 0) - n) for arm, n in play.plan.items())
+    found, without = (one.savings(FixedPlan(EARLY)) for one in (declared, plain))
+    assert found.low < true < found.high
+    assert found.total == pytest.approx(true, rel=0.1)
+    assert without.high < true

@@ -109,7 +109,8 @@ def check_posterior(posterior: Posterior) -> None:
 
 def check_memory(memory: Memory) -> None:
     check_settings(memory)
-    check_policy(Composed(Normal(memory), Draw()), PLANS)
+    posterior = Normal if all(hasattr(Normal, call) for call in memory.calls) else Moments
+    check_policy(Composed(posterior(memory), Draw()), PLANS)
 
 
 def check_index_rule(rule: IndexRule) -> None:

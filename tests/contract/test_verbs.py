@@ -401,12 +401,13 @@ TOO_LARGE = LOSSES | {"air": [101.0]}
 TOO_MANY = LOSSES | {"air": [1.0, 2.0]}
 OF_AN_UNKNOWN_ARM = LOSSES | {"road": [1.0]}
 ON_FRIDAYS = mp.Budget(2, [2, 2], names=["road", "canal"])
-OF_AIR, OF_SEA = "losses of 'air'", "losses of 'sea'"
+OF_AIR, OF_SEA, OF_RAIL = "losses of 'air'", "losses of 'sea'", "losses of 'rail'"
 IN_A_CENTURY = datetime(2126, 1, 1, tzinfo=UTC)
 Refusal = tuple[Call, type[InvalidInput], str]
 REFUSALS: list[Refusal] = [
     (call("ask", fixed={"road": 1}), InvalidInput, "fixed"),
-    (call("set_range", (0, 20)), InvalidInput, "losses of 'air'"),
+    (call("set_range", (0, 20)), InvalidInput, OF_RAIL),  # of "a", the first that was told
+    (call("set_range", (0, 35)), InvalidInput, OF_AIR),  # of "b"
     (call("set_range", (9, 0)), InvalidInput, "loss_range"),
     (call("set_range", {"road": (0, 100), "*": (0, 100)}), InvalidInput, "loss_range"),
     (call("ask", fixed={"air": 9}), InvalidInput, "fixed"),
@@ -1021,12 +1022,12 @@ def test_allowance(owners: Owners) -> None:
             plans.append(play.plan)
             losses = {arm: [COSTS[arm]] * units for arm, units in play.plan.items()}
             owner.tell(play, losses, at=START + day * DAY)
-        assert plans == [MOST_BY_AIR, MOST_BY_AIR, {"air": 0, "sea": 2, "rail": 1}]
+        assert plans == [MOST_BY_AIR, MOST_BY_AIR, {"air": 1, "sea": 2, "rail": 0}]
         found += owner.constraints()
     assert found[0] == found[1]
     assert (found[0].days, found[0].restricted) == (3, 2)
-    assert found[0].spent == pytest.approx(-185 / 3)
-    assert found[0].left == pytest.approx(338 / 3)
+    assert found[0].spent == pytest.approx(-290 / 7)
+    assert found[0].left == pytest.approx(653 / 7)
 
 
 # ------------------------------------------------------------ savings and changes

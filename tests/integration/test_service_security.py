@@ -227,6 +227,7 @@ CONTENTS: dict[str, Any] = {
     "set_arm_features": {"features": {}},
     "set_words": {"arm": "road"},
     "set_versus": {"rule": None},
+    "set_range": {"loss_range": [0, 500]},
     "add_constraint": {"constraint": {"type": "AtMost", "limit": 9, "of": {}, "plays": 3}},
     "end_constraint": {"name": "CO2"},
     "note": {"text": "Strike in Lyon."},

@@ -75,6 +75,7 @@ CONSTRAINTS = [
 DAY, PICK = st.sampled_from(DAYS), st.integers(0, 5)
 KEY = st.sampled_from([*[None] * 5, "a", "b", "c", "ü 中 'x'; --", "k" * 200])
 TIME = st.integers(0, 20).map(lambda hours: HOUR * hours)
+AGAIN = st.sampled_from([None, None, "skip", "add", "refuse"])
 MISSING = st.sampled_from([None, "ignore", "refuse"])
 ROWS = st.lists(st.tuples(st.integers(0, 2), PICK, st.integers(0, LEVELS)), min_size=1, max_size=8)
 
@@ -469,6 +470,7 @@ class StudyMachine(RuleBasedStateMachine):
             "loss": [terms.low + step * level if level else math.nan for _, _, level in rows],
         }
         options = {"key": self.draw(KEY), "skip_bad": self.draw(st.booleans())}
+        options["again"] = self.draw(AGAIN)
         self._same_verb("learn_table", (table,), options)
 
     # ------------------------------------------------------------ handles

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from multiplay.policies import Policy
 PENDING, TOLD, CANCELLED = "pending", "told", "cancelled"
 ROUNDING = 1e-9
 
-Answer = tuple[int | None, int, int, int, bool, bool, tuple[str, ...], int]  # as ``Receipt``
+Answer = tuple[int | None, int, int, int, bool, bool, tuple[str, ...], int, int]  # as ``Receipt``
 Content = float | dict[str, Any]  # a report: the total of the round, or losses by arm
 
 
@@ -242,7 +243,7 @@ class Play:
 
     def answer(self, repeated: bool = False, final: bool = True) -> Answer:
         """Return the expected receipt."""
-        return self.id, self.seen, self.size - self.seen, self.clipped, repeated, final, (), 0
+        return self.id, self.seen, self.size - self.seen, self.clipped, repeated, final, (), 0, 0
 
 
 @dataclass
@@ -295,6 +296,7 @@ class Model:
         self.promises: dict[str, Promised] = {}
         self.change = terms.change
         self.counted: list[tuple[int | None, Callable[[], None]]] = []  # reports, by play
+        self.rows: Counter[str] = Counter()  # of all tables that were learned
         self.rounds = self.external = self.clipped = 0
         self.written = False
 
@@ -569,7 +571,12 @@ class Model:
         return play.answer()
 
     def learn_table(
-        self, rows: Mapping[str, Sequence[Any]], *, skip_bad: bool = False, key: str | None = None
+        self,
+        rows: Mapping[str, Sequence[Any]],
+        *,
+        skip_bad: bool = False,
+        again: str = "skip",
+        key: str | None = None,
     ) -> Answer:
         """Learn from a history; a round is a time, or a label."""
         if not self.terms.absorbs:
@@ -582,9 +589,18 @@ class Model:
         known: Answer | None = self.known("learn_table", key, request)
         if known is not None:
             return *known[:4], True, *known[5:]
+        skipped, number = len(units) - len(told), len(told)
+        if again != "add":
+            told = self.new_rows(told)
+        same = number - len(told)
+        if same and again == "refuse":
+            raise Refused
+        if not told:
+            return None, 0, 0, 0, True, True, (), skipped, same
         inside = [(*unit[:2], *self.terms.inside(unit[2])) for unit in told if unit[2] == unit[2]]
         if len(inside) < len(told) and not self.terms.partial:
             raise Refused
+        self.rows.update(map(repr, told))
         added = tuple(dict.fromkeys(arm for _, arm, _ in told if arm not in self.arms))
         self.add_arms(added)
         clipped = sum(outside for *_, outside in inside)
@@ -599,12 +615,22 @@ class Model:
             self.clipped += clipped
 
         self.learned(count)
-        seen, skipped = len(inside), len(units) - len(told)
-        answer = None, seen, len(told) - seen, clipped, False, True, added, skipped
+        seen = len(inside)
+        answer = None, seen, len(told) - seen, clipped, False, True, added, skipped, same
         self.note("learn_table", key, request, answer)
         return answer
 
     # ------------------------------------------------------------ inside
+
+    def new_rows(self, given: Sequence[Any]) -> list[Any]:
+        """Return the units of a history that are not in those before; equal ones are counted."""
+        known, found = self.rows.copy(), list[Any]()
+        for unit in given:
+            if known[repr(unit)]:
+                known[repr(unit)] -= 1
+            else:
+                found.append(unit)
+        return found
 
     def can_learn(self, arm: Any, loss: float) -> bool:
         """Return whether a unit of a history can be learned."""

@@ -292,6 +292,7 @@ class FeatureRegression:
         x, base, eta = np.empty(phi.shape), *np.empty((2, *arms.shape))
         N, Z, X, R, z, ev = (arrays[f"{which}{name}"] for name in (*BY_ARM, "R", "z", "ev"))
         own = N, Z, X, R, z, ev, self.sizes
+        phi = phi if phi.flags.writeable else phi.copy()  # as the kernel is compiled for
         tangents.tangent(arms, phi, *own, arrays[FACTORS], x, base, eta)
         return x, base, eta
 

@@ -335,9 +335,9 @@ def _logged_bills(event: LearnedTable, ranges: Ranges) -> Iterator[Bills]:
     bounds = ranges.of(names)
     for k, report in enumerate(reports(logged, names, ranges)):
         sums, phi = arm_sums(report, bounds, ranges), event.phi[k] if event.phi else None
-        if phi is not None:  # that of the arms of the round
+        if phi is not None:  # that of the arms of the round, also of bills that are missing
             rows = np.zeros((len(names), phi.shape[1]))
-            rows[np.flatnonzero(report.seen)] = phi
+            rows[np.flatnonzero(report.played)] = phi
             phi = rows
         yield Bills(logged.time(k), "", names, *sums, phi)
 

@@ -14,7 +14,7 @@ from multiplay.studies.play_history import PlayedPlan, rows_of
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
 
-ARMS = ("arm", "seen", "mean", "low", "high", "average", "spread", "last_seen", "share")
+ARMS = ("arm", "seen", "mean", "low", "high", "average", "spread", "last_seen", "share", "long_run")
 TOTALS = ("id", "key", "status", "units", "seen", "expected", "realised", "difference")
 
 
@@ -93,6 +93,7 @@ def columns_of(overview: Overview) -> dict[str, Column]:
         "spread": Column("spread", AMOUNT),
         "last_seen": Column("last seen (UTC)", TIME),
         "share": Column("share of the plans", SHARE),
+        "long_run": Column(f"{what} of a {words.unit} in the long run{money}", AMOUNT),
         "held": Column("changed by promises"),
     }
 

@@ -132,7 +132,7 @@ def test_programs_get_json(lanes: Run) -> None:
     assert lanes("pending", "lanes", "--json").json == [play | {"repeated": False}]
     costs = bills(lanes, 1)
     told: dict[str, Any] = {"id": 1, "seen": 10, "missing": 0, "clipped": 0}
-    told |= {"repeated": False, "final": True, "added": [], "skipped": 0}
+    told |= {"repeated": False, "final": True, "added": [], "skipped": 0, "known": 0}
     assert lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json == told
     again = lanes("tell", "lanes", 1, "-", "--json", stdin=costs).json
     assert again == told | {"repeated": True}

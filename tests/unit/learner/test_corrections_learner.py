@@ -21,7 +21,7 @@ POLICIES: dict[str, mp.Policy] = {
     "GenCTS": mp.GenCTS(),
     "CombUCB": mp.CombUCB(window=20),
     "GenLBINFV": mp.GenLBINFV(),
-    "FeatureCTS": mp.FeatureCTS(memory=mp.Changes()),
+    "FeatureCTS": mp.FeatureCTS(memory=mp.Changes(), draws=True, priors=1),  # as in its file
 }
 OTHER = mp.Transport(
     [2, 2, 1], [4, 1], names=(["Lyon", "Lille", "Nice"], ["north", "south"])

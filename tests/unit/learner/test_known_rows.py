@@ -105,6 +105,27 @@ def test_rounds_without_dates_are_known_by_their_labels(new: Make) -> None:
     assert owner.learn_table(bills((SOUTH, 7.0, 10.0))).known == 1
 
 
+@pytest.mark.parametrize(
+    ("rounds", "ids"), [(("week 1", "week 2"), None), (("week 1",) * 2, ("A1", "A2"))]
+)
+def test_a_key_is_of_the_labels_and_ids_of_its_table(
+    new: Make, rounds: tuple[str, str], ids: tuple[str, str] | None
+) -> None:
+    """Another table under the same key would be lost if it counted as the same."""
+    owner = new()
+    tables = [
+        bills((NORTH, week, 120.0), **({} if ids is None else {"id": [ids[k]]}))
+        for k, week in enumerate(rounds)
+    ]
+    more = {} if ids is None else {"id": "id"}
+    owner.learn_table(tables[0], key="k", **more)
+    assert owner.learn_table(tables[0], key="k", **more).repeated
+    with pytest.raises(Conflict, match="key"):
+        owner.learn_table(tables[1], key="k", **more)
+    owner.learn_table(tables[1], key="l", **more)
+    assert units(owner) == 2
+
+
 def test_ids_name_bills_that_are_equal_otherwise(new: Make) -> None:
     owner = new()
     first = bills((NORTH, "2026-03-01", 120.0), (SOUTH, "2026-03-01", 90.0), invoice=["7", "7"])

@@ -880,7 +880,8 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 def test_a_billion_units_are_told_as_totals(policy: mp.Policy, tmp_path: Path) -> None:
     billion = 10**9
     actions = mp.Transport([billion, 2 * billion], [2 * billion, billion])
-    learner, path = Learner(actions, policy, seed=1), tmp_path / "learner.npz"
+    learner = Learner(actions, policy, seed=1, loss_range=(0, 1))
+    path = tmp_path / "learner.npz"
     cost = dict(zip(actions.names, [0.2, 0.4, 0.6, 0.8], strict=True))
     sent = np.zeros(4)
     for _ in range(20):

@@ -155,7 +155,11 @@ def test_a_table_has_columns_of_features(client: Client) -> None:
     assert client.post(f"{STUDY}/learn-table", json=body).json()["seen"] == 2
     short = table | {"features": given | {"fuel": [1.6]}}
     assert client.post(f"{STUDY}/learn-table", json=short).status_code == 422
-    assert client.post(f"{STUDY}/learn-table", json=table).status_code == 422
+    known = client.post(f"{STUDY}/learn-table", json=table).json()
+    assert (known["seen"], known["known"], known["repeated"]) == (0, 2, True)
+    new = table | {"loss": [131.0, 60.0]}
+    assert client.post(f"{STUDY}/learn-table", json=new).status_code == 422
+    assert client.post(f"{STUDY}/learn-table", json=new | {"features": given}).json()["seen"] == 1
 
 
 def test_permissions(store: Path) -> None:

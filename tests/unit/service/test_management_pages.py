@@ -80,6 +80,54 @@ def test_words_are_changed(place: Place) -> None:
         assert study.words.unit == "lorry"
 
 
+def test_the_range_is_changed_and_everything_is_learned_again(place: Place) -> None:
+    ask_and_tell(place.study(policy=mp.PooledCTS()), 3)
+    done = f"{BASE}/manage?done=range"
+    page = place.get(f"{BASE}/manage").text
+    assert "Today: losses from 0 to 250." in page
+    assert place.get(f"{BASE}/range").headers["location"] == f"{BASE}/manage"
+    with opened(place) as study:
+        before, plays = study.arms()["average"].tolist(), study.plays()["id"].tolist()
+        for low, high, said in (
+            ("0", "400", "losses from 0 to 400"),
+            ("-50", " 512,5 ", "losses from -50 to 512.5"),
+        ):
+            assert place.post(f"{BASE}/range", low=low, high=high).headers["location"] == done
+            assert study.loss_range == said
+        shown = place.get(done).text
+        assert "The range was saved. All bills were learned again with it." in shown
+        assert "Today: losses from -50 to 512.5." in re.sub("<[^>]*>", "", shown)
+        assert study.arms()["average"].tolist() == pytest.approx(before, nan_ok=True)
+        assert study.plays()["id"].tolist() == plays
+        entry = study.head
+        for low, high, field in (
+            ("0", "x", "high"),
+            ("x", "9", "low"),
+            ("9", "3", "high"),
+            ("0", "1", "high"),  # losses that were told are outside
+        ):
+            refusal = place.post(f"{BASE}/range", low=low, high=high)
+            assert refusal.status_code == 422, (low, high)
+            assert f'id="{field}-error"' in refusal.text
+            assert "sqlite" not in refusal.text
+        assert (study.loss_range, study.head) == ("losses from -50 to 512.5", entry)
+        assert place.post(f"{BASE}/range", low="0", high="").headers["location"] == done
+        play = study.ask()
+        study.tell(play.id, {lane: 900.0 * units for lane, units in play.plan.items()})
+        assert study.loss_range == "losses from -50 to 1075"
+        assert study.verify().ok
+
+
+def test_the_range_of_a_policy_that_needs_it_stays(place: Place) -> None:
+    place.study(policy=mp.GenLBINFV(anytime=True))
+    for high in ("400", ""):
+        refusal = place.post(f"{BASE}/range", low="0", high=high)
+        assert refusal.status_code == 422
+        assert "a policy whose range of losses may change" in refusal.text
+    with opened(place) as study:
+        assert study.loss_range == "losses from 0 to 250"
+
+
 def test_plans_are_exported(place: Place) -> None:
     study = place.study(words=mp.Words(arm="lane"))
     ask_and_tell(study, 2)

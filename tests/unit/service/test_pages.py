@@ -123,7 +123,20 @@ def test_a_new_study_is_read_into_data() -> None:
     assert given is not None
     made = build_actions("actions", given.actions, ServiceLimits())
     assert made.names == lanes().names
-    assert (given.loss_range, given.reports.outside) == ((0.0, 250.0), "refuse")
+    assert (given.loss_range, given.reports.outside) == ((0.0, 250.0), None)
+    learner = mp.Learner(made, loss_range=given.loss_range, reports=given.reports)
+    units = {lane: [251.0] * k for lane, k in learner.ask().plan.items()}
+    with pytest.raises(
+        InvalidInput, match=re.escape("[0, 250], got 251")
+    ):  # not None: there is a range
+        learner.tell(1, units)
+    for outside in ("", "clip"):
+        learned = forms.new_study(Form(NEW | {"high": " ", "outside": outside}))
+        assert learned is not None
+        assert (learned.loss_range, learned.reports.outside) == (None, None)
+        learner = mp.Learner(made, loss_range=learned.loss_range, reports=learned.reports)
+        learner.tell(1, {lane: 251.0 * k for lane, k in learner.ask().plan.items()})
+        assert learner.loss_range == "losses from 0 to 256"
     knapsack = NEW | {"kind": "knapsack", "items": "tent 3.5\nrope 1", "capacity": "7"}
     given = forms.new_study(Form(knapsack | {"outside": "clip"}))
     assert given is not None
@@ -151,6 +164,7 @@ def test_a_new_study_is_read_into_data() -> None:
         ({"shortage": "much"}, "shortage"),
         ({"low": "x"}, "low"),
         ({"high": "0"}, "high"),
+        ({"high": "", "policy": "GenLBINFV"}, "high"),  # it needs a range
         ({"kind": "knapsack", "items": "tent", "capacity": "1"}, "items"),
         ({"kind": "knapsack", "items": "tent 1", "capacity": ""}, "capacity"),
         ({"kind": "budget", "caps": "radio 1.5", "total": "1"}, "caps"),

@@ -432,6 +432,36 @@ class Scripted(FeatureCTS):
         return Play(action, self.memo(actions, action))
 
 
+def test_logged_rows_without_a_bill_have_features() -> None:
+    """A row whose cost is missing counts for nothing, and the others for their own features."""
+    arm_features = {"km": dict(zip(LANES.names, (100.0, 0.0, 300.0, 0.0), strict=True))}
+    rows = pd.DataFrame(
+        {
+            "arm": ["Lyon->south", "Lyon->north", "Lille->south"],
+            "round": 1,
+            "loss": [70.0, 50.0, np.nan],
+        }
+    )
+    found = []
+    for table in (rows[:2], rows):
+        learner = Learner(
+            LANES,
+            Scripted(),
+            loss_range=(0, 300),
+            features=Features(km=Number(centre=100, scale=100)),
+            arm_features=arm_features,
+            reports=Reports(missing="ignore"),
+        )
+        learner.learn_table(table)
+        TODAY["plan"] = SPLIT
+        for _ in range(10):
+            play = learner.ask()
+            learner.tell(play, {arm: [60.0] * n for arm, n in play.plan.items()})
+        saved = learner.savings(FixedPlan(EARLY))
+        found.append((saved.total, saved.low, saved.high))
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_declared_features_say_what_a_lane_that_was_left_would_have_cost() -> None:
     """The price of one lane follows fuel three times as much as any lane that is still used."""
     km = {"Lyon->north": 100.0, "Lyon->south": 0.0, "Lille->north": 300.0, "Lille->south": 0.0}

@@ -41,6 +41,7 @@ from multiplay.service.api import schemas
 from multiplay.service.api.class_schemas import of_classes
 from multiplay.service.api.routes import OPERATIONS
 from multiplay.studies import results, wire
+from multiplay.studies.imports import Import
 from multiplay.studies.replica import Verified
 from multiplay.studies.results import fields_of, of_plain, to_plain
 
@@ -80,13 +81,17 @@ RESULTS = [
     Plan(ACTION, PLAN, lambda: UNKNOWN),
     PLAY,
     PendingPlay(1, ACTION, PLAN, None, lambda: UNKNOWN, lambda: WHY),
-    Receipt(None, 3, 1, 2, True, False, ("rail",), 4),
+    Receipt(None, 3, 1, 2, True, False, ("rail",), 4, 5),
+    Import("march.csv", DAY, 213, 21, 5120, 2, 29820.5, DAY, DAY, False),
+    Import("table 7", None, 0, 0, 0, 0, 0.0, None, None, True),
     Remaining(3, 12),
     BaselineReport("baseline", BASELINE, -3.5, 2.0, 1.0, 4, 1),
     SwitchingReport("switching cost", SwitchingCost(15), 3, 45.0),
     PromiseReport(*PROMISE),
     PROBLEM,
-    TableCheck(3, 1, ("air",), (), (PROBLEM,), DAY, None, 5.0, GIVEN[TableCheck]["format"], 1),
+    TableCheck(
+        3, 1, ("air",), (), (PROBLEM,), DAY, None, 5.0, GIVEN[TableCheck]["format"], 1, 2, 1
+    ),
     Verified(5, 2, ("entry 3 differs",), 1, ("HiGHS 1.7", "HiGHS 1.8")),
     Verified(5, 2, ()),
     WEEK,

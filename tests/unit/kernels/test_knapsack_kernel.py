@@ -9,6 +9,7 @@ import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_kernel import in_kernel
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from multiplay.kernels import knapsack as kernel
@@ -252,6 +253,8 @@ def test_too_many_states_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = 2 * np.random.default_rng(0).integers(10, 50, 40)
     case, easy, hard = sack(weights, 1001, 1), np.arange(40.0), weights.astype(float)
     monkeypatch.setattr(kernel, "STATE_CAP", 100)
+    for name in ("heap_of_items", "rank_one_more", "branch_and_bound", "dynamic_programme"):
+        monkeypatch.setattr(kernel, name, in_kernel(getattr(kernel, name)))
     actions = np.full((3, 40), -1, dtype=np.int64)
     in_python = kernel.best_packings.py_func  # type: ignore[attr-defined]
     status = in_python(*case, np.array([easy, hard, easy]), 1000, actions)

@@ -374,7 +374,7 @@ def test_a_study_from_a_file_to_its_deletion_by_keyboard(
     press_until(page, page.get_by_label("Leave out the row with a problem"))
     page.keyboard.press("Space")
     press("Import 42 rows")
-    expect(page.get_by_role("status")).to_contain_text("The bills were imported")
+    expect(page.get_by_role("status")).to_contain_text("New rows that were imported: ")
     assert service.study("roads").arms()["seen"].sum() == 42
 
     press("Studies", "link")

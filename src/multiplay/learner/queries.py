@@ -367,7 +367,8 @@ def _percentage(subject: str, effect: float, low: float, high: float) -> str:
     """
     sign, word = (1.0, "more") if effect >= 0 else (-1.0, "less")
     ends = sorted((sign * low, sign * high))
-    shown = [f"{round(one, 1):.3g}" for one in (sign * effect, *ends)]
+    digits = 1 if high - low < 2.0 or abs(effect) < 1.0 else 0  # no more than the interval supports
+    shown = [f"{one + 0.0:.{digits}f}" for one in (sign * effect, *ends)]
     interval = "" if math.isnan(low) else f" ({shown[1]} to {shown[2]})"
     return f"{subject}: {shown[0]} % {word}{interval}"
 

@@ -410,7 +410,8 @@ class History:
                 event,
                 before,
                 lambda: self.learner.learn_table(
-                    table | {"loss": [math.nan if r[2] is None else r[2] for r in rows]}
+                    table | {"loss": [math.nan if r[2] is None else r[2] for r in rows]},
+                    again="add",  # the twin learns all rows: known ones are tested elsewhere
                 ),
             )
             return

@@ -450,6 +450,15 @@ def assert_harmless(answer: Any) -> None:
     assert "<script>alert" not in answer.text
 
 
+def test_settings_that_few_studies_need_are_folded_away(place: Place) -> None:
+    """They are open where one of them was refused."""
+    page, refused = place.get("/new").text, place.post("/new", **NEW | {"cost": "x"}).text
+    few = re.search(r"<details><summary>More settings</summary>(.*?)</details>", page, re.DOTALL)
+    assert few
+    assert {"policy", "cost", "rule", "currency"} <= {*re.findall(r'name="(\w+)"', few[1])}
+    assert "<details open><summary>More settings</summary>" in refused
+
+
 def test_the_form_of_a_study_selects_the_default_policy(place: Place) -> None:
     selected = re.findall(r'name="policy" value="(\w+)" checked', place.get("/new").text)
     assert selected == ["PooledCTS"]

@@ -52,11 +52,6 @@ SETS = {
 data = typer.Typer(no_args_is_help=True, help="Fetch the public data of the page on real data.")
 
 
-@data.callback()
-def group() -> None:
-    """Fetch the public data of the page on real data."""
-
-
 def folder_of(name: str) -> Path:
     """Return the folder in which the files of a data set are kept."""
     if name not in SETS:

@@ -135,8 +135,10 @@ class Promises(NamedTuple):
         if len(rest) > 1 and (given_up & hard).any():
             order = np.argsort(~hard, kind="stable")
             over = least_overshoot(sets, rest, order)
-            given_up, rest, reserve = overshot(over, rest), rest + over, reserve.in_order(order)
-            if isinstance(reserve, Reserve):
+            given_up, rest = overshot(over, rest), rest + over
+            if isinstance(reserve, LikelyReserve):
+                reserve = reserve.in_order(order)
+            else:
                 thrifty = [
                     plans.with_between(one) for plans, one in zip(thrifty, sets, strict=True)
                 ]

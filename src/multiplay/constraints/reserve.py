@@ -123,10 +123,6 @@ class Reserve:
         """The reserve of the plays after the first one."""
         return Reserve(self.use[1:], self.scale, self.hard, self.order)
 
-    def in_order(self, order: IntArray) -> "Reserve":
-        """Return the reserve with priorities."""
-        return Reserve(self.use, self.scale, self.hard, order)
-
     def slack(self, rest: FloatArray, over: BoolArray) -> FloatArray:
         """Return what the best list overshoots of the promises that are given up."""
         short = self.needed(self.new_list(rest)) - rest

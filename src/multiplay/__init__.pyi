@@ -12,6 +12,7 @@ from multiplay.feedback import Feedback as Feedback
 from multiplay.hull import Regulariser as Regulariser
 from multiplay.learner import (
     BaselineReport as BaselineReport,
+    DataCheck as DataCheck,
     Estimate as Estimate,
     PendingPlay as PendingPlay,
     Plan as Plan,
@@ -24,6 +25,7 @@ from multiplay.learner import (
     TableProblem as TableProblem,
     Why as Why,
     Words as Words,
+    check_data as check_data,
 )
 from multiplay.policies import *
 from multiplay.constraints import (

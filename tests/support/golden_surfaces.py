@@ -442,6 +442,8 @@ def _commands_of_plays(call: Shell) -> None:
     rows = zip(*(verbs.table()[name] for name in ("arm", "round", "loss")), strict=True)
     text = "\n".join(["arm,round,loss", *(",".join(map(str, row)) for row in rows)])
     good, bad = call.file("good.csv", text), call.file("bad.csv", f"{text}\nLyon->north,x,many\n")
+    call("check", good)
+    call("check", bad)
     call("learn-table", "lanes", good, "--check")
     call("learn-table", "lanes", good, "--key", "history", *at)
     call("learn-table", "lanes", good, "--key", "history", *at)

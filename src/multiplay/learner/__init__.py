@@ -2,6 +2,8 @@
 
 from multiplay._support.words import Words
 from multiplay.learner.allowance import BaselineReport
+from multiplay.learner.data_check import DataCheck
+from multiplay.learner.data_measures import check_data
 from multiplay.learner.logged_data import TableCheck, TableProblem
 from multiplay.learner.plays import Estimate, PendingPlay, Plan, Receipt, Remaining, Why
 from multiplay.learner.promises import PromiseReport
@@ -10,6 +12,7 @@ from multiplay.learner.switching import SwitchingReport
 
 __all__ = [
     "BaselineReport",
+    "DataCheck",
     "Estimate",
     "PendingPlay",
     "Plan",
@@ -22,4 +25,5 @@ __all__ = [
     "TableProblem",
     "Why",
     "Words",
+    "check_data",
 ]

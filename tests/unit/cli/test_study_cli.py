@@ -16,6 +16,7 @@ from workbooks import HOSTILE
 
 from multiplay import (
     Budget,
+    DataCheck,
     FixedPlan,
     GenCTS,
     InProportion,
@@ -419,6 +420,29 @@ def test_the_format_of_a_table_is_reported_or_stated(run: Run, tmp_path: Path) -
     assert run("arms", "lanes", "--json").json[0]["average"] == pytest.approx(120.5)
     wrong = run("learn-table", "lanes", path, "--decimal", ":")
     assert (wrong.code, "decimal: expected '.' or ','" in wrong.err) == (2, True)
+
+
+def test_a_table_is_checked_before_there_is_a_study(run: Run, tmp_path: Path) -> None:
+    path, picture = tmp_path / "bills.csv", tmp_path / "bills.png"
+    rows = [f"Lyon;{day:02}.01.2026;{12 + day % 3},5" for day in range(1, 31)]
+    path.write_text("\n".join(["depot;date;euros", *rows]))
+    words = ["check", path, "--arm-column", "depot", "--round-column", "date"]
+    words += ["--loss-column", "euros"]
+    told = run(*words, "--currency", "EUR", "--arm-word", "lane", "--plot", picture)
+    assert told.code == 0
+    assert told.out.startswith("There are 30 units of 1 lane in 30 rounds from 2026-01-01")
+    assert len(told.out.splitlines()) == 5
+    assert picture.stat().st_size > 5_000
+    plain = run(*words, "--rewards", "--json").json
+    assert (plain["units"], plain["sense"]) == (30, "max")
+    assert set(plain) == {one.name for one in fields_of(DataCheck)}
+    path.write_text("depot;date;euros\nLyon;01.01.2026;cheap\n")
+    wrong = run(*words)
+    assert wrong.code == 2
+    assert "'cheap' is not a number. Correct these rows, or state --skip-bad" in wrong.err
+    missing = run("check", tmp_path / "none.csv")
+    assert missing.code == 2
+    assert "Check the name of the file." in missing.err
 
 
 @pytest.mark.parametrize(

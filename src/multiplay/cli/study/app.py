@@ -28,6 +28,7 @@ class StudyCommands(LazyGroup):
 
     panels: ClassVar[dict[str, dict[str, str]]] = {
         "Studies": {
+            "check": "multiplay.cli.study.check:check",
             "create": "multiplay.cli.study.create:create",
             "list": "multiplay.cli.study.listing:list_all",
             "show": "multiplay.cli.study.show:show",

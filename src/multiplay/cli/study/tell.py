@@ -58,6 +58,21 @@ LossColumn = Annotated[
     str, typer.Option("--loss-column", metavar="COLUMN", help="The column of losses or rewards.")
 ]
 
+RoundColumn = Annotated[
+    str,
+    typer.Option(
+        "--round-column", metavar="COLUMN", help="The column of rounds: a date or a label."
+    ),
+]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--day-first/--month-first",
+        help="How to read 03/04/2026, if no date of the table shows it.",
+    ),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows with problems.")]
+
 
 @grouped
 def tell(
@@ -272,25 +287,12 @@ def learn_table(
         typer.Argument(metavar="TABLE", help="A row for each unit; - reads standard input."),
     ],
     arm: ArmColumn = "arm",
-    round: Annotated[
-        str,
-        typer.Option(
-            "--round-column", metavar="COLUMN", help="The column of rounds: a date or a label."
-        ),
-    ] = "round",
+    round: RoundColumn = "round",
     loss: LossColumn = "loss",
     sep: Separator = None,
     decimal: DecimalMark = None,
-    day_first: Annotated[
-        bool | None,
-        typer.Option(
-            "--day-first/--month-first",
-            help="How to read 03/04/2026, if no date of the table shows it.",
-        ),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows with problems.")
-    ] = False,
+    day_first: DayFirst = None,
+    skip_bad: SkipBad = False,
     skipped: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv", help="Write the rows that are left out to a file."),

@@ -389,7 +389,7 @@ def test_the_rights_of_a_session_follow_the_study_of_its_key(
                 assert send(path).status_code == FORBIDDEN, path
         assert renamed.heads() == before
         for place in (one, other):
-            assert place.get(f"/studies/{renamed.mine}/manage").status_code == 200
+            assert place.get(f"/studies/{renamed.mine}/settings").status_code == 200
             assert f"/studies/{renamed.mine}" in place.get("/").text
         renamed.exchange()
 

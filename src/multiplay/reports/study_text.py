@@ -23,6 +23,7 @@ from multiplay._support.words import Words, money_text, verb_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.facts import constraint_text, rows_of
+from multiplay.learner.plays import TOLD
 from multiplay.learner.promises import PromiseReport
 from multiplay.learner.switching import SwitchingReport
 from multiplay.reports.study import StudyFacts
@@ -283,13 +284,14 @@ def _changed(change: Any, words: Words) -> str:
     return f"{change.arm.removesuffix('arms')}{plural(words.arm)}"
 
 
-def last_plays_table(facts: StudyFacts) -> Table:
+def last_plays_table(facts: StudyFacts, surface: Surface = Surface.PYTHON) -> Table:
     """Return the last plays."""
+    told = "reported" if surface is Surface.PAGE else "told"
     rows = [
         [
             str(play.id),
             legible(play.key or UNKNOWN),
-            str(play.status),
+            told if play.status == TOLD else str(play.status),
             minute(play.asked),
             minute(play.told),
             f"{play.seen} of {play.units}",
@@ -299,7 +301,8 @@ def last_plays_table(facts: StudyFacts) -> Table:
         for play in rows_of(facts.last)
     ]
     heads = (facts.words.in_currency(head) for head in ("expected", "actual"))
-    columns = ["no.", "key", "status", "asked", "told", "seen", *heads]
+    names = ("date", "made") if surface is Surface.PAGE else ("key", "asked")
+    columns = ["no.", names[0], "status", names[1], told, "seen", *heads]
     return Table("Last plans", columns, rows, "Times are UTC." if rows else "", labels=3)
 
 

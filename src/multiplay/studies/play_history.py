@@ -274,6 +274,20 @@ def _table_lines(entry: Entry) -> list[tuple[float, ...]]:
     return [external_line(*line) for line in entry_codec.logged_data_of(entry.record).totals()]
 
 
+def arm_of_tables(journal: JournalEntries, arm: str) -> Iterator[tuple[float, int, float]]:
+    """Yield the time, the units with a loss and their total of each imported day of an arm."""
+    changed = corrected_plans(journal)
+    for entry, _ in journal.pairs(TABLE, ()):
+        if entry.number in changed or arm not in entry.record.header["arms"]:
+            continue
+        table = entry_codec.logged_data_of(next(journal.entries(entry.number)).record)
+        own = (table.arm == table.arms.index(arm)) & ~np.isnan(table.loss)
+        rounds, places = np.unique(table.round[own], return_inverse=True)
+        seen, totals = np.bincount(places), np.bincount(places, weights=table.loss[own])
+        for round, units, total in zip(rounds.tolist(), seen.tolist(), totals, strict=True):
+            yield table.time(round), units, float(total)
+
+
 def rows_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as Python values, with None for NaN and NaT."""
     for row in table.itertuples(index=False, name=None):

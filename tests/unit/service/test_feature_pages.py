@@ -224,15 +224,15 @@ def test_a_wrong_value_is_marked_at_its_field(
 def test_the_page_shows_what_drives_the_costs(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = client.get(PAGE).text
+    text = client.get(f"{PAGE}/lanes").text
     assert "What drives the costs" in text
     assert re.search(r"each 100 km costs \S+ \(\S+ to \S+\)", text)
     assert text.count("changes no plan</span>") == 7
     assert "Own effects of lanes" in text
     assert MISFIT not in text
-    assert '<hx-partial hx-target="#drivers"' in client.get(f"{PAGE}/parts").text
+    assert '<hx-partial hx-target="#drivers"' in client.get(f"{PAGE}/parts?tab=lanes").text
     monkeypatch.setattr(FeatureState, "misfit", MISFIT)
-    assert MISFIT in client.get(PAGE).text
+    assert MISFIT in client.get(f"{PAGE}/lanes").text
 
 
 def test_a_change_that_features_explain_needs_no_other_policy(store: Path, client: Client) -> None:
@@ -250,7 +250,7 @@ def test_a_change_that_features_explain_needs_no_other_policy(store: Path, clien
         assert len(rows) == 1
         assert not rows["acted"].any()
         assert "follow" not in repr(next_steps(study_facts(study)))
-    text = client.get("/studies/fuel").text
+    text = client.get("/studies/fuel/lanes").text
     assert "Features may explain these changes" in text
     assert "does not follow changes" not in text
     assert "Older reports still count" in text
@@ -261,5 +261,5 @@ def test_the_page_of_a_study_without_features_has_none(client: Client) -> None:
     text = client.get("/studies/plain").text
     assert "What drives" not in text
     assert "feature0" not in text
-    assert "#drivers" not in client.get("/studies/plain/parts").text
+    assert "#drivers" not in client.get("/studies/plain/parts?tab=lanes").text
     assert client.get("/v1/studies/plain/effects").status_code == 422

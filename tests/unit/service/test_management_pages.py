@@ -41,10 +41,10 @@ def test_a_study_is_renamed_copied_and_deleted_by_forms_alone(place: Place) -> N
     with opened(place) as study:
         head = study.head
     done = place.post(f"{BASE}/rename", new=" Straßen/2026 ")
-    assert done.headers["location"] == "/studies/Stra%C3%9Fen%2F2026/manage?done=renamed"
-    base = done.headers["location"].partition("/manage")[0]
-    assert "The study has its new name" in place.get(f"{base}/manage?done=renamed").text
-    assert place.get(BASE).status_code == place.get(f"{BASE}/manage").status_code == 404
+    assert done.headers["location"] == "/studies/Stra%C3%9Fen%2F2026/settings?done=renamed"
+    base = done.headers["location"].partition("/settings")[0]
+    assert "The study has its new name" in place.get(f"{base}/settings?done=renamed").text
+    assert place.get(BASE).status_code == place.get(f"{BASE}/settings").status_code == 404
     assert place.post(f"{base}/copy", copy="trial").headers["location"].endswith("done=copied")
     for name in ("Straßen/2026", "trial"):
         with opened(place, name) as study:
@@ -69,7 +69,7 @@ def test_a_study_is_renamed_copied_and_deleted_by_forms_alone(place: Place) -> N
 def test_words_are_changed(place: Place) -> None:
     place.study()
     typed = {"currency": "EUR", "unit": "truck", "arm": "lane", "round": "day"}
-    assert place.post(f"{BASE}/words", **typed).headers["location"] == f"{BASE}/manage?done=words"
+    assert place.post(f"{BASE}/words", **typed).headers["location"] == f"{BASE}/settings?done=words"
     with opened(place) as study:
         assert study.words == tuple(typed.values())
         assert place.post(f"{BASE}/words", currency="", unit="lorry").status_code == 303
@@ -82,10 +82,10 @@ def test_words_are_changed(place: Place) -> None:
 
 def test_the_range_is_changed_and_everything_is_learned_again(place: Place) -> None:
     ask_and_tell(place.study(policy=mp.PooledCTS()), 3)
-    done = f"{BASE}/manage?done=range"
-    page = place.get(f"{BASE}/manage").text
+    done = f"{BASE}/settings?done=range"
+    page = place.get(f"{BASE}/settings").text
     assert "Today: losses from 0 to 250." in page
-    assert place.get(f"{BASE}/range").headers["location"] == f"{BASE}/manage"
+    assert place.get(f"{BASE}/range").headers["location"] == f"{BASE}/settings"
     with opened(place) as study:
         before, plays = study.arms()["average"].tolist(), study.plays()["id"].tolist()
         for low, high, said in (
@@ -131,7 +131,7 @@ def test_the_range_of_a_policy_that_needs_it_stays(place: Place) -> None:
 def test_plans_are_exported(place: Place) -> None:
     study = place.study(words=mp.Words(arm="lane"))
     ask_and_tell(study, 2)
-    links = re.findall(rf'href="({BASE}/export[^"]*)" download', place.get(f"{BASE}/manage").text)
+    links = re.findall(rf'href="({BASE}/export[^"]*)" download', place.get(f"{BASE}/settings").text)
     found = [place.get(unescape(link)) for link in links]
     assert [file.status_code for file in found] == [200] * 4
     assert all("attachment" in file.headers["content-disposition"] for file in found)
@@ -153,9 +153,9 @@ def test_plans_are_exported(place: Place) -> None:
 def test_permissions(place: Place, can: str, study: str | None, allowed: set[str]) -> None:
     place.study()
     place.log_in(can, study=study)
-    page = place.get(f"{BASE}/manage")
+    page = place.get(f"{BASE}/settings")
     assert page.status_code == 200
-    forms = set(re.findall(rf'(?:action|href)="{BASE}/(\w+)"', page.text))
+    forms = set(re.findall(rf'(?:action="{BASE}/|href="{BASE}/(?=import))(\w+)"', page.text))
     assert forms == allowed
     for verb in {"words", "range", "rename", "copy", "delete"} - allowed:
         typed = {"new": "a", "copy": "b", "typed": "no", "unit": "van"}

@@ -18,7 +18,9 @@ from multiplay.errors import InvalidInput
 from multiplay.service.app import create_app
 from multiplay.service.auth import keys
 from multiplay.service.pages import (
+    arm_views,
     bills,
+    cost_views,
     forms,
     journal_views,
     page_route,
@@ -26,7 +28,6 @@ from multiplay.service.pages import (
     plans,
     render,
     sessions,
-    views,
 )
 from multiplay.service.pages.forms import Form, a_number, a_whole_number, named_numbers
 from multiplay.service.settings import Settings
@@ -337,21 +338,21 @@ def test_a_study_without_a_play_shows_its_best_plan() -> None:
 def test_many_arms_are_cut_and_found() -> None:
     study = mp.Study.create("many", mp.Budget(5, [1] * 300), mp.GenCTS(), store=MemoryStore())
     table = study.arms()
-    shown = views.arm_rows(table)
-    assert (len(shown.rows), shown.found, shown.all) == (views.MOST_ARMS, 300, 300)
-    assert len(views.arm_rows(table, whole=True).rows) == 300
+    shown = arm_views.arm_rows(table)
+    assert (len(shown.rows), shown.found, shown.all) == (arm_views.MOST_ARMS, 300, 300)
+    assert len(arm_views.arm_rows(table, whole=True).rows) == 300
     name = study.actions.names[299]
-    found = views.arm_rows(table, wanted=name.upper())
+    found = arm_views.arm_rows(table, wanted=name.upper())
     assert [arm.name for arm in found.rows] == [name]
-    assert views.arm_rows(table, wanted="nobody").rows == []
+    assert arm_views.arm_rows(table, wanted="nobody").rows == []
 
 
 def test_bars_lie_within_their_picture() -> None:
     study = new_study(MemoryStore())
     ask_and_tell(study, 5)
-    for arm in views.arm_rows(study.arms()).rows:
+    for arm in arm_views.arm_rows(study.arms()).rows:
         assert arm.bar is not None
-        assert 0 <= arm.bar.low <= arm.bar.high <= views.BAR_WIDTH
+        assert 0 <= arm.bar.low <= arm.bar.high <= arm_views.BAR_WIDTH
         if arm.bar.mean is not None:
             assert arm.bar.low <= arm.bar.mean <= arm.bar.high
 
@@ -369,9 +370,9 @@ def test_only_the_last_plays_are_read() -> None:
         return pairs(kind, ends, start)
 
     journal.pairs = noted  # type: ignore[method-assign]
-    recent = journal_views.recent_plays(journal)
+    recent = cost_views.recent_plays(journal)
     assert recent.plays["id"].tolist() == list(range(151, 351))
-    first = 701 - journal_views.WINDOW
+    first = 701 - cost_views.WINDOW
     assert {("ask", first), ("learn", first), ("learn_table", first)} <= set(starts)
     assert {kind for kind, start in starts if start < first} <= {"correct", "retract"}
 
@@ -513,16 +514,16 @@ def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
         play = study.ask()
         study.tell(play.id, {"Lyon->north": [120.0 + day % 3 if day < 25 else 239.0 - day % 3] * 2})
     assert study.drift()["acted"].tolist() == [True]
-    page = place.get("/studies/lanes").text
+    page = place.get("/studies/lanes/lanes").text
     assert 'action="/studies/lanes/unforget"' in page
     assert "Unforget older reports of" in page
     kept = place.post("/studies/lanes/unforget", arm="Lyon->north")
-    assert kept.headers["location"] == "/studies/lanes?done=kept"
-    assert "The reports count again" in place.get("/studies/lanes?done=kept").text
+    assert kept.headers["location"] == "/studies/lanes/lanes?done=kept"
+    assert "The reports count again" in place.get("/studies/lanes/lanes?done=kept").text
     assert study.arms()["average"][0] < 180
-    assert "Unforget older" not in place.get("/studies/lanes").text
+    assert "Unforget older" not in place.get("/studies/lanes/lanes").text
     done = place.post("/studies/lanes/forget", arm="Lyon->north", round="26")
-    assert done.headers["location"] == "/studies/lanes?done=forgot"
+    assert done.headers["location"] == "/studies/lanes/lanes?done=forgot"
     assert study.arms()["average"][0] > 230
     for typed, said in (
         ("", "a date"),
@@ -604,7 +605,7 @@ def test_markup_in_names_stays_text(place: Place) -> None:
     base = render.url(name)
     paths = [
         *("/", base, f"{base}/parts", f"{base}/plays/1", f"{base}/plays/4"),
-        *(f"{base}/journal", f"{base}?arms={NASTY}", "/docs", "/new"),
+        *(f"{base}/history", f"{base}/lanes?arms={NASTY}", "/docs", "/new"),
         *(f"{base}?done={NASTY}&play=1", f"/login?next={NASTY}"),
     ]
     for path in paths:
@@ -644,13 +645,12 @@ def test_a_name_may_have_a_slash(place: Place) -> None:
 def test_without_a_session_a_page_asks_for_a_key(place: Place) -> None:
     place.study()
     keys.create(place.store, "read")
-    for path in ("/", "/studies/lanes", "/studies/lanes/journal?before=2", "/new"):
+    for path in ("/", "/studies/lanes", "/studies/lanes/history?before=2", "/new"):
         answer = place.get(path)
         assert answer.status_code == 303, path
         assert answer.headers["location"].startswith("/login?next=%2F")
-    for path, accepted in (("events", "text/event-stream"), ("chart", "application/json")):
-        answer = place.get(f"/studies/lanes/{path}", headers={"accept": accepted})
-        assert answer.status_code == 401
+    accepted = {"accept": "text/event-stream"}
+    assert place.get("/studies/lanes/events", headers=accepted).status_code == 401
     assert place.get("/studies/lanes/parts", headers={"hx-request": "true"}).status_code == 401
     assert place.get("/docs").status_code == 200
 
@@ -676,7 +676,7 @@ def test_a_session_begins_with_a_key_and_ends_with_it(place: Place) -> None:
     place.post("/studies/lanes/ask", key="Monday")
     entry = next(mp.Study.open("lanes", store=place.store).entries(1))
     assert entry.record.header["by"] == made.row.id, "the journal names the key, not the session"
-    assert "by night job" in place.get("/studies/lanes/journal").text
+    assert "by night job" in place.get("/studies/lanes/history").text
     keys.revoke(place.store, made.row.id)
     place.client.cookies.set("multiplay_session", secret)
     keys.create(place.store, "read")
@@ -769,7 +769,7 @@ def test_a_key_for_one_study_shows_no_other(place: Place) -> None:
     place.study("theirs")
     place.log_in("play", study="ours")
     assert "theirs" not in place.get("/").text
-    for path in ("", "/parts", "/chart", "/events", "/journal", "/plays/1"):
+    for path in ("", "/lanes", "/parts", "/events", "/history", "/plays/1"):
         assert place.get(f"/studies/theirs{path}").status_code == 403, path
     assert place.get("/studies/ours").status_code == 200
 
@@ -822,19 +822,30 @@ def test_an_old_cookie_does_no_harm_where_no_key_is_needed(place: Place) -> None
 # ---------------------------------------------------------------- the rest
 
 
-def test_the_chart_is_told_in_numbers(place: Place) -> None:
-    study = place.study()
+def dots(page: str) -> dict[str, list[str]]:
+    """Return the texts of the dots of a chart, by their kind."""
+    found: dict[str, list[str]] = {}
+    for kind, text in re.findall(r'class="dot (\w+)"[^>]*><title>([^<]*)', page):
+        found.setdefault(kind, []).append(text)
+    return found
+
+
+def test_the_chart_has_each_day_as_text(place: Place) -> None:
+    study = place.study(words=mp.Words("EUR"))
     ask_and_tell(study, 30)
     study.ask()
-    found = place.get("/studies/lanes/chart").json()
-    assert found["rounds"] == list(range(1, 32))
-    assert found["head"] == study.head.number
-    assert found["realised"][-1] is None
-    assert found["realised"][0] == pytest.approx(study.plays()["realised"][0])
-    assert found["best"]["low"] < found["best"]["total"] < found["best"]["high"]
-    assert found["noun"] == "cost"
-    assert {*found["explored"]} <= {True, False}
-    assert set(found["external"]) == {None}
+    page = place.get("/studies/lanes/history").text
+    drawn = dots(page)
+    assert len(drawn.get("realised", [])) + len(drawn.get("tried", [])) == 30
+    last = study.plays().iloc[-2]
+    (text,) = (text for texts in drawn.values() for text in texts if text.startswith("plan 30:"))
+    assert text.startswith(f"plan 30: {study.words.money(last.realised)}, expected ")
+    assert page.count('<polyline class="plans"') == 1
+    assert 'class="best-band"' in page
+    assert "own plan or import" not in page, "the legend has what is drawn"
+    axis = re.findall(r'data-value="([\d.]+)">([\d,.]+)</text>', page)
+    assert all(value == text.replace(",", "") for value, text in axis)
+    assert dots(place.get("/studies/lanes").text) == {}
 
 
 def test_the_chart_has_external_days_in_their_place(place: Place) -> None:
@@ -850,28 +861,76 @@ def test_the_chart_has_external_days_in_their_place(place: Place) -> None:
     plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
     bills = {"Lyon->north": [7.0, 8.0], "Lille->north": 30.0, "Lille->south": [1.0]}
     study.learn(plan, bills, key="by hand", at=start + timedelta(days=1, hours=1))
-    found = place.get("/studies/lanes/chart").json()
-    assert found["days"] == [
-        *("2026-10-29", "2026-10-30", "2026-11-01", "2026-11-02", "by hand", "2026-11-03")
-    ]
-    assert found["rounds"] == [None, None, 1, 2, None, 3]
-    assert found["external"] == [30.0, 5.5, None, None, 46.0, None]
-    assert [value is None for value in found["realised"]] == [True, True, False, True, True, False]
+    page = place.get("/studies/lanes/history").text
+    assert dots(page)["external"] == ["2026-10-29: 30", "2026-10-30: 5.5", "by hand: 46"]
+    order = re.findall(r"><title>([^:,<]*)[:,]", page)
+    assert order == ["2026-10-29", "2026-10-30", "2026-11-01", "by hand", "2026-11-03"]
     study.retract("old")
     study.correct("by hand", bills | {"Lyon->north": [70.0, 8.0]})
-    found = place.get("/studies/lanes/chart").json()
-    assert found["external"] == [None, None, 109.0, None]
+    assert dots(place.get("/studies/lanes/history").text)["external"] == ["by hand: 109"]
 
 
-def test_all_parts_of_a_page_come_together(place: Place) -> None:
+def test_the_chart_shows_a_period_and_one_lane(place: Place) -> None:
+    study = place.study(words=mp.Words("EUR"))
+    table = {"arm": ["Lyon->north"] * 3 + ["Lille->south"], "loss": [10.0, 20.0, 5.5, 70.0]}
+    study.learn_table(table | {"round": ["2026-10-29", "2026-10-29", "2026-10-30", "2026-10-30"]})
+    bills = {"Lyon->north": [7.0, 9.0], "Lille->north": 30.0, "Lille->south": [None]}
+    plan = {"Lyon->north": 2, "Lille->north": 2, "Lille->south": 1}
+    study.learn(plan, bills, key="by hand", missing="ignore", at=datetime(2026, 11, 1, tzinfo=UTC))
+    base = "/studies/lanes/history"
+    lane = dots(place.get(f"{base}?arm=Lyon->north").text)["external"]
+    assert lane == ["2026-10-29: 15 EUR", "2026-10-30: 5.5 EUR", "by hand: 8 EUR"]
+    found = dots(place.get(f"{base}?first=2026-10-30&last=2026-10-31").text)
+    assert found == {"external": ["2026-10-30: 75.5 EUR"]}
+    found = dots(place.get(f"{base}?first=2026-10-30&arm=Lille->south").text)
+    assert found == {"external": ["2026-10-30: 70 EUR"]}
+    nothing = place.get(f"{base}?last=2026-01-01").text
+    assert dots(nothing) == {}
+    assert "No costs are known of these days yet" in nothing
+    assert dots(place.get(f"{base}?first=soon&arm=nowhere").text) == {}
+
+
+TABS = {
+    "": ["latest", "state", "plan", "tell", "other", "pending"],
+    "/lanes": ["latest", "changes", "arms"],
+    "/promises": ["latest", "constraints"],
+    "/history": ["latest", "costs", "journal"],
+    "/savings": None,
+    "/settings": None,
+}
+
+
+@pytest.mark.parametrize("path", TABS)
+def test_each_page_of_a_study_has_its_address_and_its_parts(place: Place, path: str) -> None:
+    """All of them link to each other, and the parts that follow the study come together."""
     place.study().ask(key="Monday")
-    answer = place.get("/studies/lanes/parts")
-    assert re.findall(r'hx-target="#(\w+)"', answer.text) == [
-        *("state", "plan", "tell", "other", "costs", "pending", "journal", "constraints", "arms")
-    ]
-    page = place.get("/studies/lanes").text
-    for part in re.findall(r'hx-target="#(\w+)"', answer.text):
-        assert f'id="{part}"' in page
+    page = place.get(f"/studies/lanes{path}").text
+    tabs = re.search(r'<nav class="tabs".*?</nav>', page, re.DOTALL)
+    assert tabs
+    links = re.findall(r'href="/studies/lanes([^"]*)"', tabs[0])
+    assert links == [*TABS, "/import"]
+    current = re.findall(r'href="/studies/lanes([^"]*)" aria-current="page"', tabs[0])
+    assert current == [path]
+    source = re.search(r'hx-get="([^"]*/parts[^"]*)"', page)
+    assert (source is None) == (TABS[path] is None)
+    if source:
+        parts = re.findall(r'hx-target="#(\w+)"', place.get(source[1].replace("&amp;", "&")).text)
+        assert parts == TABS[path]
+        assert all(f'id="{part}"' in page for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/journal?before=2", "/history?before=2#journal-heading"),
+        ("/manage", "/settings"),
+        ("?arms=north&all=1", "/lanes?arms=north&all=1"),
+    ],
+)
+def test_addresses_of_older_versions_lead_to_their_page(place: Place, old: str, new: str) -> None:
+    place.study()
+    answer = place.get(f"/studies/lanes{old}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/studies/lanes{new}")
 
 
 def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
@@ -883,8 +942,8 @@ def test_clipped_numbers_and_changes_are_shown(place: Place) -> None:
             study.tell(play.id, {lane: [cost] * n for lane, n in play.plan.items()})
     page = place.get("/studies/lanes").text
     assert "150</b> values outside the range" in page
-    assert "1 change of costs<br>" in page
-    assert "losses from 0 to 250" in page
+    assert page.count("<b>Change:</b>") == 1
+    assert "1 change of costs<br>" in place.get("/studies/lanes/lanes").text
 
 
 def test_a_policy_that_learns_from_totals_asks_for_one(place: Place) -> None:
@@ -905,7 +964,7 @@ def test_the_journal_is_read_page_by_page(place: Place) -> None:
     with study.together():
         ask_and_tell(study, 60)
     seen: list[int] = []
-    path: str | None = "/studies/lanes/journal"
+    path: str | None = "/studies/lanes/history"
     while path:
         text = place.get(path).text
         seen += map(int, re.findall(r'class="number">(\d+)<', text))

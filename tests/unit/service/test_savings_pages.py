@@ -15,10 +15,10 @@ from trucks import euros
 
 import multiplay as mp
 from multiplay._support.words import money_text
-from multiplay.service.pages import savings
+from multiplay.service.pages import drawings, savings
 from multiplay.service.pages.constraints import promise_views
+from multiplay.service.pages.cost_views import recent_plays
 from multiplay.service.pages.forms import Form, UploadedFile
-from multiplay.service.pages.journal_views import recent_plays
 from multiplay.storage import store_at
 from multiplay.studies.study import allowance_curve, promise_curves
 
@@ -77,7 +77,7 @@ def test_bars_and_intervals_are_drawn_to_scale(scale: float) -> None:
     weeks = [
         (f"week {k}", s, s - h, s + h) for k, (s, h) in enumerate(zip(saved, half, strict=True))
     ]
-    drawn = savings.week_bars(weeks)
+    drawn = drawings.week_bars(weeks)
     assert drawn is not None
     for bar, (_, value, low, high) in zip(drawn.bars, weeks, strict=True):
         assert 0 <= bar.high < bar.low <= drawn.height
@@ -89,16 +89,16 @@ def test_bars_and_intervals_are_drawn_to_scale(scale: float) -> None:
         assert bar.loss == (value < 0)
     xs = [bar.middle for bar in drawn.bars]
     assert xs == sorted(xs)
-    assert len(drawn.labels) <= savings.MOST_LABELS + 1
+    assert len(drawn.labels) <= drawings.MOST_LABELS + 1
 
 
 def test_a_long_history_shows_its_last_weeks() -> None:
     weeks = [(f"2026-01-{k:03}", 0.0, 0.0, 0.0) for k in range(80)]
-    drawn = savings.week_bars(weeks)
+    drawn = drawings.week_bars(weeks)
     assert drawn is not None
-    assert (len(drawn.bars), drawn.left_out) == (savings.MOST_WEEKS, 80 - savings.MOST_WEEKS)
+    assert (len(drawn.bars), drawn.left_out) == (drawings.MOST_WEEKS, 80 - drawings.MOST_WEEKS)
     assert drawn.bars[-1].text.startswith("2026-01-079")
-    assert savings.week_bars([]) is None
+    assert drawings.week_bars([]) is None
 
 
 def test_costs_are_lines_between_their_doubts() -> None:
@@ -106,7 +106,7 @@ def test_costs_are_lines_between_their_doubts() -> None:
     days = [f"day {k}" for k in range(900)]
     plan, most = np.cumsum(rng.normal(-1, 5, 900)), np.cumsum(rng.uniform(0, 1, 900))
     doubt = np.sqrt(np.arange(900.0))
-    drawn = savings.cost_lines(days, plan, most, doubt)
+    drawn = drawings.cost_lines(days, plan, most, doubt)
     assert drawn is not None
 
     def points(text: str) -> Any:
@@ -114,14 +114,14 @@ def test_costs_are_lines_between_their_doubts() -> None:
 
     line, band = points(drawn.plan), points(drawn.doubt)
     count = len(line)
-    assert count == savings.MOST_POINTS == len(points(drawn.most))
+    assert count == drawings.MOST_POINTS == len(points(drawn.most))
     upper, lower = band[:count], band[count:][::-1]
     assert np.allclose(upper[:, 0], line[:, 0])
     assert np.allclose((upper + lower) / 2, line, atol=0.1)
     assert (upper[:, 1] <= line[:, 1]).all()
     unit = (drawn.zero - line[-1, 1]) / plan[-1]
     assert drawn.zero - points(drawn.most)[-1, 1] == pytest.approx(unit * most[-1], abs=0.2)
-    assert savings.cost_lines(days[:1], plan[:1], most[:1], doubt[:1]) is None
+    assert drawings.cost_lines(days[:1], plan[:1], most[:1], doubt[:1]) is None
 
 
 # ---------------------------------------------------------------- pages
@@ -235,23 +235,24 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     page = place.get("/studies/daily").text
     assert "Restricted by the allowance" in page
     assert "0 units differ from the baseline" in page
+    page = place.get("/studies/daily/promises").text
     assert "Allowance: 3 % more than the fixed plan" in page
     assert 'class="most"' not in page  # a line needs two days
     study.tell(play.id, euros(play))
     study.cancel(study.ask(key="cancelled").id)
     study.ask(key="2026-11-17")
     used = baseline_report(study)
-    text = re.sub(r"<[^>]+>", "", place.get("/studies/daily").text)
+    text = re.sub(r"<[^>]+>", "", place.get("/studies/daily/promises").text)
     assert f"may cost {used.left:.3g} more than the baseline" in text
     assert f"restricted {used.restricted} of 2 days" in text
-    page = place.get("/studies/daily/parts").text
+    page = place.get("/studies/daily/parts?tab=promises").text
     assert 'hx-target="#allowance"' in page
     assert page.count('class="most"') == 1
     place.study("calm", constraints=[mp.SwitchingCost(15)])
-    assert "Switching cost: 15 for each" in place.get("/studies/calm").text
+    assert "Switching cost: 15 for each" in place.get("/studies/calm/promises").text
     place.study("free")
-    assert "Switching cost:" not in place.get("/studies/free").text
-    assert "#allowance" not in place.get("/studies/free/parts").text
+    assert "Switching cost:" not in place.get("/studies/free/promises").text
+    assert "#allowance" not in place.get("/studies/free/parts?tab=promises").text
 
 
 def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
@@ -288,7 +289,7 @@ def test_the_curve_of_an_allowance_ends_at_what_is_left(place: Place) -> None:
 def test_promises_are_shown_with_their_prices(place: Place) -> None:
     place.log_in()
     place.study("free")
-    assert "straight line" not in place.get("/studies/free").text
+    assert "straight line" not in place.get("/studies/free/promises").text
     co2 = mp.AtMost(1_200, {"*": 20, "Lyon->north": 40}, until="2026-11-30", plays=8, name="CO2")
     contract = mp.AtLeast(90, {"*": 0, "Lille->south": 1}, plays=9, name="contract", hard=False)
     study = place.study(words=mp.Words(currency="EUR"), constraints=[co2, contract])
@@ -312,25 +313,26 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     last = promise_curves(study, asked[-2:])["CO2"]
     assert last.used == pytest.approx(curve.used[-2:])
 
-    page = place.get("/studies/lanes").text
+    page = place.get("/studies/lanes/promises").text
     text = " ".join(re.sub(r"<[^>]+>", "", page).split())
     assert "CO2: at most 1,200 until 2026-11-30" in text
     assert f"{money_text(sum(used))} is used." in text
     assert "Yes: plans for all days to come keep it" in text
     assert "No: at best" in text  # of the contract
-    assert "Prices of promises: CO2 " in text
+    plan = re.sub(r"<[^>]+>", "", place.get("/studies/lanes").text)
+    assert "Prices of promises: CO2 " in plan
     assert page.count("straight line to the limit</li>") == 2
-    assert 'hx-target="#constraints"' in place.get("/studies/lanes/parts").text
+    assert 'hx-target="#constraints"' in place.get("/studies/lanes/parts?tab=promises").text
     view, other = promise_views(study, study.constraints(), asked)
     assert view.used is not None
     assert len(view.used.plan.split()) == 8 == len(view.used.most.split())
     assert other.prices is not None  # that of the contract, which cannot be kept, is large
     assert len(other.prices.plan.split()) == 4
     study.end_constraint("CO2")
-    assert "CO2: at most" not in place.get("/studies/lanes").text
+    assert "CO2: at most" not in place.get("/studies/lanes/promises").text
     study.add_constraint(mp.AtMost(9, {"*": 1}, plays=2, name="CO2", hard=False))
     assert not promise_curves(study, asked)["CO2"].asked  # the plays before do not count
-    assert "CO2: at most 9" in place.get("/studies/lanes").text
+    assert "CO2: at most 9" in place.get("/studies/lanes/promises").text
 
 
 TYPED = {
@@ -348,8 +350,8 @@ TYPED = {
 def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
     study = place.study()
     place.log_in("play")
-    page = place.get("/studies/lanes").text
-    assert 'action="/studies/lanes/add-constraint#constraints-section"' in page
+    page = place.get("/studies/lanes/promises").text
+    assert 'action="/studies/lanes/add-constraint"' in page
     assert 'action="/studies/lanes/end-constraint"' not in page
     before = study.head
     for change, field, words in (
@@ -377,7 +379,7 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
     assert study.head == before
     answer = place.post("/studies/lanes/add-constraint", **TYPED)
     assert (answer.status_code, answer.headers["location"]) == (
-        303, "/studies/lanes?done=constrained#constraints-section"
+        303, "/studies/lanes/promises?done=constrained"
     )  # fmt: skip
     (made,) = promise_reports(study)
     of = {"*": 20, "Lyon->north": 40}
@@ -391,11 +393,11 @@ def test_a_promise_is_made_and_released_by_forms(place: Place) -> None:
     assert place.post("/studies/lanes/add-constraint", **soft).status_code == 303
     rows = {one.name: one.constraint for one in promise_reports(study)}
     assert (rows["<b>"].kind, rows["<b>"].until, rows["<b>"].hard) == ("at least", None, False)
-    page = place.get("/studies/lanes?done=constrained").text
-    assert "The constraint was added." in page
+    page = place.get("/studies/lanes/promises?done=constrained").text
+    assert "It was added, and counts" in page
     assert "End &lt;b&gt;</button>" in page
     assert "promised" in page
-    journal = re.sub(r"<[^>]+>", "", place.get("/studies/lanes/journal").text)
+    journal = re.sub(r"<[^>]+>", "", place.get("/studies/lanes/history").text)
     assert "CO2, at most 1,20" in journal
     assert place.post("/studies/lanes/end-constraint", name="CO2").status_code == 303
     assert [one.name for one in promise_reports(study)] == ["<b>"]
@@ -417,9 +419,9 @@ def test_a_likely_promise_says_why_it_is_not_sure(place: Place) -> None:
 def test_a_promise_needs_a_permission_and_a_form_of_this_page(place: Place) -> None:
     study = place.study(constraints=[mp.AtMost(99, {"*": 1}, plays=2, name="units")])
     place.log_in("read")
-    page = place.get("/studies/lanes").text
+    page = place.get("/studies/lanes/promises").text
     assert "units: at most 99" in page
-    assert "/add-constraint#" not in page
+    assert "/add-constraint" not in page
     assert "/end-constraint" not in page
     for path, typed in (("add-constraint", TYPED), ("end-constraint", {"name": "units"})):
         assert place.post(f"/studies/lanes/{path}", **typed).status_code == 403

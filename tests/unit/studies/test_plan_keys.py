@@ -360,7 +360,7 @@ def test_the_page_plans_a_day_again(tmp_path: Path) -> None:
             assert study.pending()[0].plan[LANE] == 0
         page = place.get("/studies/lanes/plays/1").text
         assert "cancelled" in page
-        assert "instead of plan 1" in place.get("/studies/lanes/journal").text
+        assert "instead of plan 1" in place.get("/studies/lanes/history").text
 
 
 def test_a_cancelled_plan_may_have_a_reason(study: Any) -> None:

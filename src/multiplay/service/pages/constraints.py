@@ -14,6 +14,7 @@ from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.promises import PromiseReport
 from multiplay.learner.switching import SwitchingReport
 from multiplay.reports.study_text import constraint_report_text
+from multiplay.service.pages.drawings import CostLines, cost_lines
 from multiplay.service.pages.forms import (
     Form,
     a_number,
@@ -21,7 +22,7 @@ from multiplay.service.pages.forms import (
     error_text,
     named_numbers,
 )
-from multiplay.service.pages.savings import CostLines, cost_lines
+from multiplay.service.pages.savings import AllowanceView, allowance_view
 from multiplay.storage import Entry
 from multiplay.studies import Study, entry_codec
 from multiplay.studies.study import PromiseCurve, promise_curves
@@ -51,6 +52,24 @@ class PromiseView(NamedTuple):
     good: bool
     used: CostLines | None
     prices: CostLines | None
+
+
+class ConstraintsTab(NamedTuple):
+    """The page of all constraints of a study."""
+
+    allowance: AllowanceView | None
+    promises: list[PromiseView]
+    switching: str
+
+
+def constraints_tab(study: Study, recent: Sequence[Entry]) -> ConstraintsTab:
+    """Return all constraints of a study, with its last plays."""
+    rows = study.constraints()
+    return ConstraintsTab(
+        allowance_view(study, rows, recent),
+        promise_views(study, rows, recent),
+        switching_text(rows, study.words),
+    )
 
 
 def promise_views(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from multiplay._support.formatting import brief_policy
 from multiplay._support.frames import TableFile
 from multiplay._support.words import Words, noun_of
 from multiplay.errors import InvalidInput
@@ -54,13 +55,12 @@ async def manage_page(context: StudyPageContext, query: ManageQuery) -> Response
 async def _manage_page(
     context: StudyPageContext, form: Form | None = None, done: str = "", status: int = 200
 ) -> Response:
-    words, asked, sense, span = await context.read(
-        lambda study: (study.words, study.asked, study.actions.sense, study.loss_range)
+    asked, span, policy = await context.read(
+        lambda study: (study.asked, study.loss_range, brief_policy(study.policy))
     )
-    noun = noun_of(sense)
-    shown = {"name": context.name, "base": context.base, "words": words, "noun": noun}
-    shown |= {"asked": asked, "done": done, "range": span}
-    return await context.page("manage.html", status, form=form or Form(), **shown)
+    shown = {"asked": asked, "done": done, "range": span, "policy": policy}
+    form = Form() if form is None else form
+    return await context.study_page("settings.html", "settings", status, form=form, **shown)
 
 
 async def set_words(context: StudyPageContext) -> Response:
@@ -70,7 +70,7 @@ async def set_words(context: StudyPageContext) -> Response:
     given = {name: word for name, word in typed.items() if word or name == CURRENCY}
     try:
         await context.write(form, lambda study: study.do(SetWords(**given)), verb="set_words")
-        return to(f"{context.base}/manage?done=words")
+        return to(f"{context.base}/settings?done=words")
     except InvalidInput as error:
         form.note(context.without_store(error), *WORDS)
         return await _manage_page(context, form, status=422)
@@ -83,7 +83,7 @@ async def set_range(context: StudyPageContext) -> Response:
     if not form.errors:
         try:
             await context.write(form, lambda study: study.set_range(span), verb="set_range")
-            return to(f"{context.base}/manage?done=range")
+            return to(f"{context.base}/settings?done=range")
         except InvalidInput as error:
             form.note(context.without_store(error), "high")
     return await _manage_page(context, form, status=422)
@@ -95,7 +95,7 @@ async def rename(context: StudyPageContext) -> Response:
     new = form.get("new").strip()
     try:
         await context.manager.rename(context.name, context.caller, new)
-        return to(f"{render.url(new)}/manage?done=renamed")
+        return to(f"{render.url(new)}/settings?done=renamed")
     except InvalidInput as error:
         return await _refused(context, form, "new", error)
 
@@ -106,7 +106,7 @@ async def copy(context: StudyPageContext) -> Response:
     new = form.get("copy").strip()
     try:
         await context.manager.copy(context.name, context.caller, new)
-        return to(f"{render.url(new)}/manage?done=copied")
+        return to(f"{render.url(new)}/settings?done=copied")
     except InvalidInput as error:
         return await _refused(context, form, "copy", error)
 
@@ -135,7 +135,7 @@ async def _refused(
 
 async def to_manage(context: StudyPageContext) -> Response:
     """Redirect from the URL of a form to its page."""
-    return to(f"{context.base}/manage")
+    return to(f"{context.base}/settings")
 
 
 async def export(context: StudyPageContext, query: ExportQuery) -> Response:
@@ -294,7 +294,8 @@ async def undo_import(context: StudyPageContext) -> Response:
 
 
 PAGES = (
-    Page("GET", f"{STUDY}/manage", manage_page),
+    Page("GET", f"{STUDY}/settings", manage_page),
+    Page("GET", f"{STUDY}/manage", to_manage),
     Page("GET", f"{STUDY}/words", to_manage),
     Page("POST", f"{STUDY}/words", set_words),
     Page("GET", f"{STUDY}/range", to_manage),

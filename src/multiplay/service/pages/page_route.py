@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.message import Message
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from multiplay._support import deadline
+from multiplay._support.words import noun_of
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.service.api.problems import Kind, kind_of, request_id, without_store
 from multiplay.service.api.routing import Endpoint, check_media_type
 from multiplay.service.auth.authenticator import Caller
 from multiplay.service.errors import InvalidFields, Unauthenticated
-from multiplay.service.pages import render, sessions
+from multiplay.service.pages import journal_views, render, sessions
 from multiplay.service.pages.forms import Form, UploadedFile, error_text
 from multiplay.service.pages.sessions import Visitor
 from multiplay.service.studies.manager import StudyManager
@@ -137,6 +138,18 @@ class StudyPageContext(PageContext):
         self.base = render.url(self.name)
         self.caller.check("read", self.name)
 
+    async def study_page(
+        self, template: str, tab: str, status: int = 200, **shown: Any
+    ) -> Response:
+        """Return a page of the study, or its parts, in the words of the study."""
+        words, sense = await self.read(lambda study: (study.words, study.actions.sense))
+        latest = await self.read_journal(
+            lambda journal: journal_views.last_entries(journal, 1, words=words)
+        )
+        frame = {"name": self.name, "base": self.base, "tab": tab, "w": words, "latest": latest}
+        frame |= {"noun": noun_of(sense), "rewards": sense == "max"}
+        return await self.page(template, status, **frame | shown)
+
     async def play_form(self) -> Form:
         """Return the fields of a form that needs the permission to play."""
         form = await self.form()
@@ -224,6 +237,17 @@ def _header(value: str) -> Message:
 
 def _too_many_fields() -> InvalidInput:
     return InvalidInput("form", f"at most {MOST_FIELDS} fields", "more", "Use the HTTP API.")
+
+
+def done_text(texts: Mapping[str, str], done: str, **values: object) -> str:
+    """Return the message of a code about what a form has done, "" for an unknown code.
+
+    Examples
+    --------
+    >>> done_text({"closed": "Plan {play} was closed."}, "closed", play=7)
+    'Plan 7 was closed.'
+    """
+    return texts[done].format(**values) if done in texts else ""
 
 
 def to(address: str) -> Response:

@@ -23,6 +23,8 @@ from multiplay.service.pages import (
     home,
     management,
     new_model,
+    plan_routes,
+    play_routes,
     render,
     savings,
     sessions,
@@ -282,5 +284,7 @@ PAGES = (
     Page("GET", "/new/model", to_new),
     Page("POST", "/new/model", new_from_model),
     *management.PAGES,
+    *plan_routes.PAGES,
     *study_routes.PAGES,
+    *play_routes.PAGES,
 )

@@ -1,5 +1,6 @@
 // Numbers as the browser's language writes them, and times in the zone of the viewer. The server
-// writes <data value> and <time datetime>; their text stays as it is without this script.
+// writes <data value>, in drawings <tspan data-value>, and <time datetime>; their text stays as it is
+// without this script.
 "use strict";
 (() => {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -7,16 +8,16 @@
   function number(item) {
     const decimals = (item.dataset.text ??= item.textContent).split(".")[1]?.length ?? 0;
     const given = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-    return Number(item.value).toLocaleString(undefined, given);
+    return Number(item.dataset.value ?? item.value).toLocaleString(undefined, given);
   }
 
   function time(item) {
     const style = "day" in item.dataset ? { dateStyle: "short" } : { dateStyle: "short", timeStyle: "short" };
-    return new Date(item.dateTime).toLocaleString(undefined, style);
+    return new Date(item.dateTime).toLocaleString("sv", style);  // 2026-11-17 08:30, as keys and fields have dates
   }
 
   function localise() {
-    for (const item of document.querySelectorAll("data[value]")) item.textContent = number(item);
+    for (const item of document.querySelectorAll("data[value], [data-value]")) item.textContent = number(item);
     for (const item of document.querySelectorAll("time[datetime]")) item.textContent = time(item);
   }
 

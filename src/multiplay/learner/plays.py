@@ -345,7 +345,7 @@ class Why(HasPanel):
             ]
             more = counted(len(parts) - MOST_NAMED, f"more {words.arm}")
             parts[MOST_NAMED:] = [more] if len(parts) > MOST_NAMED else []
-            yield f"Restricted by the allowance: the policy wanted {', '.join(parts)}."
+            yield f"The allowance changed this plan. Without it: {', '.join(parts)}."
 
     def _changes(self) -> Iterator[str]:
         """Yield a sentence about the units that differ from the last plan."""
@@ -364,7 +364,8 @@ class Why(HasPanel):
         if paid:
             yield f"Because of promises, {', '.join(paid)}."
         if self.held:
-            yield "A promise changed the plan beyond its price, to leave enough for later plays."
+            later = plural(self.words.round)
+            yield f"A promise changed the plan beyond that, to leave enough for later {later}."
         if self.promise_first:
             yield "The baseline would break a promise: this plan keeps it, beyond the allowance."
 

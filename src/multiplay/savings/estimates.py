@@ -355,7 +355,7 @@ class History:
         jumps = self.smoothed.jumps()
         jumped = jumps.found & (compared.plan > 0).any(axis=0)
         if (jumped & (jumps.units < ENOUGH_BILLS)).any():
-            return f"prices have moved on {self._arms_word} that were not played"
+            return f"prices have moved on {self._arms_word} that were not used"
         if jumped.any():
             return f"prices of single {self._arms_word} have jumped, and may have on others"
         if stale > MOST_STALE:

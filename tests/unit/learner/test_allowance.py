@@ -247,7 +247,7 @@ def test_why_says_what_the_policy_wanted() -> None:
     play = learner.ask()
     assert play.restricted
     text = str(play.why())
-    assert "Restricted by the allowance: the policy wanted " in text
+    assert "The allowance changed this plan. Without it: " in text
     assert " trucks on " in text or " truck on " in text
 
 

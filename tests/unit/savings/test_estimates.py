@@ -217,7 +217,7 @@ def test_arms_never_played_are_refused_and_thin_ones_are_said() -> None:
     assert "in the last 4 weeks" in stale.trust
     dearer = [replace(day, total=day.total + np.array([0, 0, 30.0])) for day in few[56:]]
     jumped = estimate([*few[:56], *dearer], [], plans_of(few, [0, 2, 1]), RANGE)
-    assert jumped.trust == "prices have moved on items that were not played"
+    assert jumped.trust == "prices have moved on items that were not used"
     early = [replace(day, total=day.total + np.array([0, 30.0, 0])) for day in few[:20]]
     long = estimate([*early, *few[20:]], [], plans_of(few, [0, 2, 1]), RANGE)
     assert long.trust == "prices of single items have jumped, and may have on others"

@@ -84,7 +84,7 @@ def test_the_range_is_changed_and_everything_is_learned_again(place: Place) -> N
     ask_and_tell(place.study(policy=mp.PooledCTS()), 3)
     done = f"{BASE}/settings?done=range"
     page = place.get(f"{BASE}/settings").text
-    assert "Today: losses from 0 to 250." in page
+    assert "Today: costs of a unit from 0 to 250." in page
     assert place.get(f"{BASE}/range").headers["location"] == f"{BASE}/settings"
     with opened(place) as study:
         before, plays = study.arms()["average"].tolist(), study.plays()["id"].tolist()
@@ -96,7 +96,7 @@ def test_the_range_is_changed_and_everything_is_learned_again(place: Place) -> N
             assert study.loss_range == said
         shown = place.get(done).text
         assert "The range was saved. All bills were learned again with it." in shown
-        assert "Today: losses from -50 to 512.5." in re.sub("<[^>]*>", "", shown)
+        assert "Today: costs of a unit from -50 to 512.5." in re.sub("<[^>]*>", "", shown)
         assert study.arms()["average"].tolist() == pytest.approx(before, nan_ok=True)
         assert study.plays()["id"].tolist() == plays
         entry = study.head

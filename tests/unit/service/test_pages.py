@@ -395,12 +395,12 @@ def test_every_kind_of_entry_is_said_in_words() -> None:
     study.unforget(since=1)
     found = journal_views.last_entries(store.open("lanes"), 50)
     assert {line.what for line in found.rows} == {
-        *("created", "asked", "told", "told in part", "closed", "cancelled"),
-        *("expired", "learned from an external plan", "learned from a table", "forgot", "kept"),
+        *("created", "made", "reported", "reported in part", "closed", "cancelled"),
+        *("expired", "own plan", "imported", "forgot", "unforgot"),
     }
     assert [line.number for line in found.rows] == list(range(found.head, -1, -1))
-    told = next(line for line in found.rows if line.what == "told")
-    assert "5 values clipped" in told.words
+    told = next(line for line in found.rows if line.what == "reported")
+    assert "5 values outside the range" in told.words
     assert told.by == "4f2a"
     assert journal_views.with_key_names([told], {"4f2a": "night job"})[0].by == "night job"
     older = journal_views.last_entries(store.open("lanes"), 2, before=3)

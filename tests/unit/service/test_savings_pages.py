@@ -233,7 +233,7 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     play = study.ask(key="2026-11-16")
     assert play.restricted  # the first day is the baseline's
     page = place.get("/studies/daily").text
-    assert "Restricted by the allowance" in page
+    assert "The allowance changed this plan" in page
     assert "0 units differ from the baseline" in page
     page = place.get("/studies/daily/promises").text
     assert "Allowance: 3 % more than the fixed plan" in page
@@ -244,7 +244,7 @@ def test_an_allowance_is_created_and_shown_on_the_pages(place: Place) -> None:
     used = baseline_report(study)
     text = re.sub(r"<[^>]+>", "", place.get("/studies/daily/promises").text)
     assert f"may cost {used.left:.3g} more than the baseline" in text
-    assert f"restricted {used.restricted} of 2 days" in text
+    assert f"changed the plans of {used.restricted} of 2 days" in text
     page = place.get("/studies/daily/parts?tab=promises").text
     assert 'hx-target="#allowance"' in page
     assert page.count('class="most"') == 1
@@ -320,7 +320,7 @@ def test_promises_are_shown_with_their_prices(place: Place) -> None:
     assert "Yes: plans for all days to come keep it" in text
     assert "No: at best" in text  # of the contract
     plan = re.sub(r"<[^>]+>", "", place.get("/studies/lanes").text)
-    assert "Prices of promises: CO2 " in plan
+    assert "Because of promises, a unit of " in plan
     assert page.count("straight line to the limit</li>") == 2
     assert 'hx-target="#constraints"' in place.get("/studies/lanes/parts?tab=promises").text
     view, other = promise_views(study, study.constraints(), asked)
@@ -413,7 +413,7 @@ def test_a_likely_promise_says_why_it_is_not_sure(place: Place) -> None:
     assert [row.holds for row in promise_reports(study)] == ["likely", "likely"]
     sets, price = (view.holds for view in promise_views(study, study.constraints(), []))
     assert sets == "Probably. It is not sure, because the sets of the days to come are not known."
-    assert price == "Probably. It is not sure, because only its price changes the plans."
+    assert price == "Probably. It is not sure, because plans only count a cost for it."
 
 
 def test_a_promise_needs_a_permission_and_a_form_of_this_page(place: Place) -> None:

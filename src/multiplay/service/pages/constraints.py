@@ -30,7 +30,7 @@ from multiplay.studies.study import PromiseCurve, promise_curves
 HOLDS = {
     "sure": "Yes: plans for all {rounds} to come keep it, whatever is learned.",
     "likely": "Probably. It is not sure, because the sets of the {rounds} to come are not known.",
-    "likely, soft": "Probably. It is not sure, because only its price changes the plans.",
+    "likely, soft": "Probably. It is not sure, because plans only count a cost for it.",
     "no longer sure": "It is no longer sure: no plans for the {rounds} to come were found that "
     "keep it.",
 }
@@ -95,8 +95,8 @@ def _view(row: PromiseReport, curve: PromiseCurve, words: Words) -> PromiseView:
         ends = f" ({words.ends(row.low, row.high)})" if row.low < row.high else ""
         line = (
             f"{line} {money_text(row.expected_end)} is expected at the end{ends}, after "
-            f"{words.rounds(row.left_plays)} more. Its price is now {words.money(row.price)} "
-            "for a unit of it."
+            f"{words.rounds(row.left_plays)} more. Plans now count "
+            f"{words.money(row.price)} for a unit of it."
         )
     days = [entry_codec.shown_key(one.labels) or f"{one.labels.play}" for one in curve.asked]
     nothing = np.zeros(len(days))

@@ -44,24 +44,24 @@ class PolicyChoice(NamedTuple):
 
 POLICIES = {
     "PooledCTS": PolicyChoice(
-        "Arms that learn from each other, changes followed (PooledCTS)",
-        "The default. It tries an arm as far as what the arms usually cost leaves room for it to "
-        "be better, and forgets the costs of an arm before a change.",
+        "Lanes learn from each other, changes are followed (PooledCTS)",
+        "The default. It tries a lane as far as what the lanes usually cost leaves room for it to "
+        "be better, and forgets the costs of a lane before a change.",
         {"type": "PooledCTS", "memory": {"type": "Changes"}},
     ),
     "constant": PolicyChoice(
-        "Arms that learn from each other, changes ignored (PooledCTS)",
+        "Lanes learn from each other, changes are ignored (PooledCTS)",
         "For costs that vary by chance only: all observations count alike.",
         {"type": "PooledCTS"},
     ),
     "BootstrapCTS": PolicyChoice(
         "Thompson sampling that follows changes (BootstrapCTS)",
-        "For arms that have nothing to do with each other: each is learned alone.",
+        "For lanes that have nothing to do with each other: each is learned alone.",
         {"type": "BootstrapCTS", "memory": {"type": "Changes"}},
     ),
     "GenCTS": PolicyChoice(
         "Thompson sampling of the paper (GenCTS)",
-        "For costs of 0 or 1. It explores as if every cost were all or nothing.",
+        "For costs of 0 or 1. It tries as much as if every cost were all or nothing.",
         {"type": "GenCTS"},
     ),
     "GenLBINFV": PolicyChoice(
@@ -71,7 +71,7 @@ POLICIES = {
     ),
     "LinTS": PolicyChoice(
         "Linear Thompson sampling (LinTS)",
-        "For studies that observe only the total of a round, not the cost of each unit.",
+        "For studies that observe only the total of a day, not the cost of each unit.",
         {"type": "LinTS"},
     ),
 }
@@ -248,6 +248,21 @@ def named_numbers(
 def as_lines(names: list[str], values: list[Any]) -> str:
     """Return names and numbers as user input, one per line."""
     return "\n".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
+
+
+def range_text(loss_range: str, words: Words) -> str:
+    """Return the range of a study in the words of its user.
+
+    Examples
+    --------
+    >>> range_text("losses from 0 to 400", Words("EUR", "truck"))
+    'costs of a truck from 0 to 400 EUR'
+    """
+    _, _, ends = loss_range.partition(" ")
+    noun = "rewards" if loss_range.startswith("rewards") else "costs"
+    currency = f" {words.currency}" if words.currency and ends[-1:].isdigit() else ""
+    ends = ends.replace("by arm", f"by {words.arm}")
+    return f"{noun} of a {words.unit} {ends}{currency}"
 
 
 # ---------------------------------------------------------------- a new study

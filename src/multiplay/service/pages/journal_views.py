@@ -73,9 +73,9 @@ def entry_line(entry: Entry, words: Words = PLAIN) -> JournalLine:
 
 
 def _units(header: dict[str, Any], words: Words) -> str:
-    seen, missing, clipped = (header[name] for name in ("seen", "missing", "clipped"))
-    text = f"{seen} of {words.units(seen + missing)} reported"
-    return text + (f", {counted(clipped, 'value')} clipped" if clipped else "")
+    seen, missing, outside = (header[name] for name in ("seen", "missing", "clipped"))
+    text = f"{seen} of {words.units(seen + missing)}"
+    return text + (f", {counted(outside, 'value')} outside the range" if outside else "")
 
 
 def _report(header: dict[str, Any], words: Words) -> str:
@@ -112,9 +112,9 @@ def _constraint(plain: dict[str, Any], words: Words) -> str:
 ENTRY_TEXTS: dict[str, Any] = {
     entry_codec.CREATE: lambda *_: ("created", "the study"),
     entry_codec.IMPORT: lambda *_: ("created", "from a saved learner"),
-    entry_codec.ASK: lambda header, words: ("asked", _asked(header, words)),
-    entry_codec.TELL: lambda header, words: ("told", _report(header, words)),
-    entry_codec.PART: lambda header, words: ("told in part", _units(header, words)),
+    entry_codec.ASK: lambda header, words: ("made", _asked(header, words)),
+    entry_codec.TELL: lambda header, words: ("reported", _report(header, words)),
+    entry_codec.PART: lambda header, words: ("reported in part", _units(header, words)),
     entry_codec.CLOSE: lambda header, words: ("closed", _report(header, words)),
     entry_codec.CANCEL: lambda header, words: (
         "cancelled",
@@ -128,19 +128,28 @@ ENTRY_TEXTS: dict[str, Any] = {
         f"{header['verb']}, with the same result",
     ),
     entry_codec.WORDS: lambda *_: ("changed", "the words of the study"),
+    entry_codec.COMPARE: lambda *_: ("changed", "the rule that plans are compared with"),
+    entry_codec.RANGE: lambda *_: ("changed", "the range of costs"),
+    entry_codec.DESCRIBE: lambda header, words: (
+        "changed",
+        f"features of {words.arms(len(header['arms']))}",
+    ),
     entry_codec.LEARN: lambda header, words: (
-        "learned from an external plan",
+        "own plan",
         _units(header, words),
     ),
-    entry_codec.TABLE: lambda header, words: ("learned from a table", _units(header, words)),
+    entry_codec.TABLE: lambda header, words: (
+        "imported",
+        f"{header.get('source') or 'a table'}, {_units(header, words)}",
+    ),
     entry_codec.FORGET: lambda header, words: (
         "forgot",
         _restart(header, "before", "earlier than", words),
     ),
-    entry_codec.KEEP: lambda header, words: ("kept", _restart(header, "since", "since", words)),
+    entry_codec.KEEP: lambda header, words: ("unforgot", _restart(header, "since", "since", words)),
     entry_codec.PROMISE: lambda header, words: ("promised", _promise(header[entry_codec.PROMISE])),
     entry_codec.CONSTRAINT: lambda header, words: (
-        "constrained",
+        "added",
         _constraint(header[entry_codec.CONSTRAINT], words),
     ),
     entry_codec.RELEASE: lambda header, words: ("ended", header["name"]),

@@ -17,7 +17,7 @@ from multiplay.learner.logged_data import TableCheck
 from multiplay.service.api.models import ExportQuery
 from multiplay.service.api.routes import file_response
 from multiplay.service.pages import render
-from multiplay.service.pages.forms import Form, range_of
+from multiplay.service.pages.forms import Form, range_of, range_text
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
 from multiplay.service.studies import bounded_verbs
@@ -56,7 +56,11 @@ async def _manage_page(
     context: StudyPageContext, form: Form | None = None, done: str = "", status: int = 200
 ) -> Response:
     asked, span, policy = await context.read(
-        lambda study: (study.asked, study.loss_range, brief_policy(study.policy))
+        lambda study: (
+            study.asked,
+            range_text(study.loss_range, study.words),
+            brief_policy(study.policy),
+        )
     )
     shown = {"asked": asked, "done": done, "range": span, "policy": policy}
     form = Form() if form is None else form

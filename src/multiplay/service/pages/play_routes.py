@@ -12,7 +12,7 @@ from multiplay._support.words import noun_of
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.plays import PendingPlay, Receipt
 from multiplay.service.pages import bills, journal_views, play_views
-from multiplay.service.pages.forms import Form
+from multiplay.service.pages.forms import Form, range_text
 from multiplay.service.pages.page_route import Page, StudyPageContext, done_text, to
 from multiplay.studies import Study, entry_codec, play_history
 
@@ -57,7 +57,7 @@ async def _play_page(
         found = play_views.play_page(study, about)
         return {
             "page": found,
-            "loss_range": study.loss_range,
+            "range": range_text(study.loss_range, study.words),
             "w": study.words,
             "noun": noun_of(study.actions.sense),
             "by_round": study.policy.learns_from == "round",

@@ -231,8 +231,8 @@ def allowance_view(
     line = (
         f"The plans may cost {words.money(used.left)} more than the baseline from now on; "
         f"{words.money(used.sure_of)} of it for sure. So far they are expected to have cost "
-        f"{_more(used.spent, words)} than the baseline. The allowance restricted "
-        f"{used.restricted} of {words.rounds(used.days)}."
+        f"{_more(used.spent, words)} than the baseline. It changed the "
+        f"plans of {used.restricted} of {words.rounds(used.days)}."
     )
     return AllowanceView(used.constraint.text, line, drawn)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from multiplay._support.words import Words
 from multiplay.actions import ActionSet, Rule
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import LoggedData, reports
+from multiplay.learner.past_plans import DRIVEN, PastPlans
 from multiplay.learner.plays import PendingState, time_of, timestamp
 from multiplay.learner.ranges import Bounds, Ranges
 from multiplay.learner.reports import ParsedLosses, Report, by_label
@@ -35,9 +36,12 @@ from multiplay.types import FloatArray, IntArray
 DAY = timedelta(days=1)
 METHODS = ("model", "dr", "ips")
 COLUMNS = ("key", "arm", "units")
-EXPECTED = "a rule, a policy, or a table of plans by key"
+EXPECTED = "a rule, a policy, 'driven', or a table of plans by key"
 EXAMPLE = "a table with the columns key, arm and units"
-HINT = "Use InProportion(), PriceList({...}), FixedPlan({...}), or a table with key, arm, units."
+HINT = (
+    "Use InProportion(), PriceList({...}), FixedPlan({...}), 'driven' for what was driven on "
+    "imported days, or a table with key, arm, units."
+)
 
 
 class PlansByKey(NamedTuple):
@@ -58,7 +62,7 @@ class PlansByKey(NamedTuple):
 
 
 Function: TypeAlias = Callable[[ActionSet], Any]
-Versus: TypeAlias = Rule | Policy | PlansByKey | Function
+Versus: TypeAlias = Rule | Policy | PlansByKey | Function | Literal["driven"]
 
 
 def compared(given: Any, *, functions: bool) -> Versus:
@@ -71,6 +75,8 @@ def compared(given: Any, *, functions: bool) -> Versus:
     """
     if isinstance(given, Rule | Policy | PlansByKey):
         return given
+    if isinstance(given, str) and given == DRIVEN:
+        return DRIVEN
     if isinstance(given, Mapping) and not set(COLUMNS) <= set(given):
         return PlansByKey(_of_mapping(given))
     if isinstance(given, str | Path | Mapping | TableFile) or hasattr(given, "columns"):
@@ -487,8 +493,11 @@ class Past(NamedTuple):
                 hint = "Leave it out: the plays of a policy are simulated."
                 raise InvalidInput("method", "'model' for another policy", repr(method), hint)
             return simulated(days, bills, versus, ranges, **shared)
-        rule = versus.text if isinstance(versus, Rule | PlansByKey) else "the given function"
-        plans = plans_of(versus, days)
+        if versus == DRIVEN:
+            rule, plans = PastPlans.of(days, self.history.bills)
+        else:
+            rule = versus.text if isinstance(versus, Rule | PlansByKey) else "the given function"
+            plans = plans_of(versus, days)
         return estimate(days, bills, plans, ranges, method=method, rule=rule, **shared)
 
     def _ranges(self, bills: Iterable[Bills]) -> dict[str, tuple[float, float]]:

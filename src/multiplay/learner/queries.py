@@ -26,6 +26,7 @@ from multiplay.learner.plays import AnyPlay, Estimate, PendingPlay, PendingState
 from multiplay.learner.policy_state import PolicyState
 from multiplay.learner.promises import is_held
 from multiplay.learner.round_set import RoundSet
+from multiplay.learner.table_changes import TableChanges
 from multiplay.policies import Policy
 from multiplay.savings import Savings
 from multiplay.types import FloatArray, IntArray
@@ -373,25 +374,40 @@ def _percentage(subject: str, effect: float, low: float, high: float) -> str:
     return f"{subject}: {shown[0]} % {word}{interval}"
 
 
-def drift_frame(state: PolicyState, level: float) -> pd.DataFrame:
-    """Return one row for each change; arms that only the test at ``level`` finds come last."""
+def drift_frame(state: PolicyState, level: float, past: TableChanges | None = None) -> pd.DataFrame:
+    """Return one row for each change; arms that only the test at ``level`` finds come last.
+
+    The changes of ``past``, within tables of logged data, come first.
+    """
     import pandas as pd
 
     names, ranges = state.arms.names, state.ranges
     alarms = {alarm.arm: alarm for alarm in state.statistics.drift.alarms(level)}
-    rows: list[tuple[object, ...]] = []
-    for arms, since, *means, units, sure, acted in state.moments.changes():
+    acts = state.features is None  # a model of features forgets no arm by itself
+    rows: list[tuple[Any, ...]] = []
+    if past is not None:
+        tested, follows = past.certain(level), acts and state.moments.follows
+        for change in past.found:
+            arms, date, *means, units, sure, acted = change
+            certain = tested.issuperset(arms)
+            rows.append(
+                (arms, 0, *means, units, sure, acted and follows, certain, date.timestamp())
+            )
+    told: set[int] = set()
+    for places, since, *means, units, sure, acted in state.moments.changes():
+        told |= {*places}
         means = [float(ranges.from_shares(np.array(mean))) for mean in means]
-        certain = all(arm in alarms for arm in arms)
-        acted = acted and state.features is None  # a model of features forgets no arm by itself
-        rows.append((arms, since, *means, units, sure, acted, certain))
-    told = {arm for row in rows for arm in row[0]}  # type: ignore[attr-defined]
+        certain = all(arm in alarms for arm in places)
+        arms = tuple(names[arm] for arm in places)
+        rows.append((arms, since, *means, units, sure, acted and acts, certain, np.nan))
     low = ranges.of(names).low
     for arm, since, *means, units in (alarms[arm] for arm in alarms if arm not in told):
         means = [float(low[arm] + ranges.scale * mean) for mean in means]
-        rows.append(((arm,), since, *means, units, np.nan, False, True))
-    frame = pd.DataFrame(rows, columns=["arms", *CHANGE_COLUMNS]).astype(CHANGE_COLUMNS)
-    lists = [[names[arm] for arm in arms] for arms in frame.pop("arms")]
+        rows.append(((names[arm],), since, *means, units, np.nan, False, True, np.nan))
+    columns = CHANGE_COLUMNS | {"date": float}
+    frame = pd.DataFrame(rows, columns=["arms", *columns]).astype(columns)
+    frame["date"] = times(frame["date"].to_numpy())
+    lists = [[*arms] for arms in frame.pop("arms")]
     seen = int((state.moments.seen > 0).sum())
     labels = [one[0] if len(one) == 1 else f"{len(one)} of {seen} arms" for one in lists]
     frame.insert(0, "arm", pd.Series(labels, dtype=object))

@@ -264,7 +264,7 @@ def alarms_table(facts: StudyFacts, most: int) -> Table:
     words = facts.words
     rows = [
         [
-            *(_changed(one, words), str(one.since)),
+            *(_changed(one, words), _until(one)),
             *(money_text(one.before), money_text(one.after)),
             *(str(one.units), UNKNOWN if isnan(one.sure) else f"{one.sure:.1%}"),
             "yes" if one.acted else "no",
@@ -282,6 +282,14 @@ def _changed(change: Any, words: Words) -> str:
     if len(change.arms) == 1:
         return legible(change.arm)
     return f"{change.arm.removesuffix('arms')}{plural(words.arm)}"
+
+
+def _until(change: Any) -> str:
+    """Return the last round before a change, or the last day of an imported table."""
+    import pandas as pd
+
+    before = change.date - pd.Timedelta(days=1)
+    return str(change.since) if pd.isna(before) else f"{before:%Y-%m-%d}"
 
 
 def last_plays_table(facts: StudyFacts, surface: Surface = Surface.PYTHON) -> Table:

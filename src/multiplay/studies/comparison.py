@@ -27,6 +27,7 @@ from multiplay.learner.comparison import (
     played_days,
 )
 from multiplay.learner.engine import Engine
+from multiplay.learner.past_plans import DRIVEN
 from multiplay.learner.plays import PendingState, time_of
 from multiplay.learner.reports import ParsedLosses, parse_losses
 from multiplay.learner.round_set import RoundSet
@@ -95,8 +96,8 @@ def _digest(question: Question) -> bytes:
     versus, *rest = question
     if isinstance(versus, PlansByKey):
         return set_digest([versus.by_key, repr(rest)], {})
-    if versus is None:
-        return set_digest(repr(rest), {})
+    if versus is None or versus == DRIVEN:
+        return set_digest(repr(question if versus else rest), {})
     if not type(versus).__module__.startswith("multiplay."):
         return b""
     plain, arrays = pack(versus, "versus")

@@ -15,6 +15,8 @@ from multiplay._support.formatting import counted
 from multiplay._support.words import Words
 from multiplay.learner.known_rows import KnownRows, known_rows
 from multiplay.learner.logged_data import LoggedData
+from multiplay.learner.ranges import Ranges
+from multiplay.learner.table_changes import TableChanges
 from multiplay.storage import Entry
 from multiplay.storage.base import JournalEntries
 from multiplay.studies import entry_codec, play_history
@@ -23,6 +25,8 @@ from multiplay.studies.play_history import LossesByArm
 
 DAY = 86_400.0  # seconds
 AT_ONCE = 64  # keys that are looked up in one query
+MOST_CHANGES = 100  # studies whose changes within tables are kept in memory
+_changes: dict[tuple[bytes | float, ...], TableChanges] = {}  # by digests of tables, and the range
 CENT = 0.005  # a total of n units may differ from the sum of their rows by n times this
 
 
@@ -137,6 +141,21 @@ def _tables(journal: JournalEntries) -> Iterator[tuple[Entry, bool]]:
     changed = play_history.corrected_plans(journal)
     for entry, _ in journal.pairs(TABLE, ()):
         yield entry, entry.number not in changed
+
+
+def changes_in_tables(journal: JournalEntries, ranges: Ranges) -> TableChanges | None:
+    """Return the changes within the tables that count, from a cache; None without tables."""
+    kept = [entry for entry, counts in _tables(journal) if counts]
+    if not kept:
+        return None
+    known = *(entry.digest for entry in kept), ranges.origin, ranges.span
+    if known not in _changes:
+        tables = [next(journal.entries(entry.number)).record for entry in kept]
+        logged = [entry_codec.logged_data_of(record) for record in tables]
+        _changes[known] = TableChanges.of(logged, ranges)
+        while len(_changes) > MOST_CHANGES:
+            _changes.pop(next(iter(_changes)), None)
+    return _changes[known]
 
 
 def rows_known(journal: JournalEntries, given: LoggedData) -> KnownRows:

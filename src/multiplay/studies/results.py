@@ -240,6 +240,9 @@ class Drift(NamedTuple):
     ]
     acted: Annotated[bool, "Whether losses from before no longer count."]
     certain: Annotated[bool, "Whether the test at the level finds it, without a model."]
+    date: Annotated[
+        datetime | None, "The first day of the new mean in an imported table; since is 0 then."
+    ]
     arms: tuple[str, ...]
 
 

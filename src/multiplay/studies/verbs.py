@@ -794,10 +794,12 @@ class Verbs(ABC):
             arm; since, the round after which the new mean holds; before and after, the means in the
             user's unit; units, the number of units since; sure, the weight of the hypotheses that
             begin then or later, a probability under the model (NaN if only the test finds the
-            change); acted, whether older losses no longer count; certain; and arms, the names of
-            all arms of the row. A change that arms share has an arm like "8 of 9 arms" and averages
-            over their units. With declared features, rows compare the losses themselves: a fuel
-            price that has risen is a row too, which the features explain, and nothing is acted on.
+            change); acted, whether older losses no longer count; certain; date, for a change within
+            imported tables, whose dates are rounds of their own: the first day of the new mean (NaT
+            for other rows, and since is 0); and arms, the names of all arms of the row. A change
+            that arms share has an arm like "8 of 9 arms" and averages over their units. With
+            declared features, rows compare the losses themselves: a fuel price that has risen is a
+            row too, which the features explain, and nothing is acted on.
         """
         return self.read(Drift(level))
 
@@ -827,7 +829,8 @@ class Verbs(ABC):
         Parameters
         ----------
         versus
-            ``InProportion()``, ``PriceList({...})`` or ``FixedPlan({...})``; plans by the keys of
+            ``InProportion()``, ``PriceList({...})`` or ``FixedPlan({...})``; "driven" for what was
+            driven on imported days of the same demand, or a near one; plans by the keys of
             plays, as a dict of dicts by arm, or a table or CSV file with the columns key, arm and
             units; another policy, whose plays are then simulated; or, for a ``Learner``, a function
             that returns the plan for a set. The rule of ``Study.versus`` if not given.

@@ -137,7 +137,7 @@ def to_constraint(where: str, plain: Mapping[str, Any]) -> Constraint:
 # ------------------------------------------------------------ savings
 
 
-def of_versus(given: Any) -> dict[str, Any]:
+def of_versus(given: Any) -> dict[str, Any] | str:
     """Return what plays are compared with as plain data; the argument ``versus`` of ``savings``.
 
     Examples
@@ -148,7 +148,7 @@ def of_versus(given: Any) -> dict[str, Any]:
     versus = compared(given, functions=False)
     if isinstance(versus, PlansByKey):
         return {"plans": [{"key": key, "plan": plan} for key, plan in versus.by_key.items()]}
-    plain: dict[str, Any] = to_plain("versus", versus)
+    plain: dict[str, Any] | str = to_plain("versus", versus)
     return plain
 
 

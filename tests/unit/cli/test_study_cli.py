@@ -289,6 +289,8 @@ def test_savings_are_shown_against_options_and_the_rule_that_is_kept(
     ):
         assert run("savings", "ads", *options).out.startswith(str(expected))
         assert run("savings", "ads", *options, "--json").json == to_plain(expected)
+    study.learn_table({"arm": ["a", "a", "b"], "round": ["2025-03-01"] * 3, "loss": [0.1] * 3})
+    assert run("savings", "ads", "--versus", "driven").out.startswith(str(study.savings("driven")))
     assert "Use --in-proportion, --versus FILE.csv, --prices FILE" in run("savings", "ads").err
     assert run("show", "ads", "--json").json["saved"] is None
     assert run("savings", "ads", "--prices", prices, "--keep").code == 0

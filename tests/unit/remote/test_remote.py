@@ -542,7 +542,11 @@ def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> 
     given = [mp.InProportion(), mp.PriceList(dict.fromkeys(plans().names, 1.0)), table]
     given += [mp.FixedPlan(plan, nearest=True), dict.fromkeys(keys, plan), tmp_path / "split.csv"]
     found = []
+    bills: dict[str, Any] = {"arm": [arm for arm, n in plan.items() for _ in range(n)]}
+    bills |= {"round": ["2025-03-01"] * 5, "loss": [60.0] * 5}
+    given.append("driven")
     for one in (local, other):
+        one.learn_table(bills)
         for key in keys:
             play = one.ask(key=key)
             one.tell(play, euros(play))
@@ -559,7 +563,7 @@ def test_savings_are_those_of_a_study(study: mp.RemoteStudy, tmp_path: Path) -> 
         one.versus = None
         assert one.versus is None
     assert found[0] == found[1]
-    assert [one.days for one in found[0]] == [15] * 6 + [13, 15, 15, 13]
+    assert [one.days for one in found[0]] == [15] * 7 + [13, 15, 15, 13]
 
 
 def test_histories_arrive_from_tables_and_files(study: mp.RemoteStudy, tmp_path: Path) -> None:

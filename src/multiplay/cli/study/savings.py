@@ -12,6 +12,7 @@ from multiplay.cli.study.csv_files import read_table, rule_named
 from multiplay.cli.study.open_study import opened
 from multiplay.errors import InvalidInput
 from multiplay.learner.comparison import compared
+from multiplay.learner.past_plans import DRIVEN
 from multiplay.storage.stores import DEFAULT_STORE
 from multiplay.studies.results import to_plain
 
@@ -30,7 +31,8 @@ def savings(
         typer.Option(
             metavar="FILE.csv",
             help="Compare with these plans: a table with key, arm and units. Without a key: with "
-            "the same plan on every day, or the nearest one.",
+            "the same plan on every day, or the nearest one. The word driven: with what was driven "
+            "on imported days.",
         ),
     ] = None,
     prices: Annotated[
@@ -134,6 +136,8 @@ def _rule(in_proportion: bool, versus: str | None, prices: str | None, policy: s
         return rule_named("--prices", prices)
     if versus is None:
         return None
+    if versus == DRIVEN:
+        return DRIVEN
     file = read_table(versus, ["key", "arm"], "--versus")
     return (
         compared(file, functions=False) if "key" in file.frame else rule_named("--versus", versus)

@@ -11,6 +11,7 @@ from multiplay._support import words
 from multiplay._support.words import LONGEST_WORD
 from multiplay.learner import allowance, logged_data, plays, promises, switching
 from multiplay.learner.engine import LONGEST_KEY
+from multiplay.learner.past_plans import DRIVEN
 from multiplay.learner.plays import FAR
 from multiplay.policies.pooledcts import DEFAULT
 from multiplay.service.api import paging
@@ -387,12 +388,15 @@ class GivenPlans(Body):
 
 def kind_of_versus(given: Any) -> str:
     """Return which kind of ``Versus`` is given: plans have the key ``plans``, and no ``type``."""
+    if isinstance(given, str):
+        return DRIVEN
     plans = isinstance(given, dict) and "plans" in given and "type" not in given
     return "by key" if plans or isinstance(given, GivenPlans) else "of class"
 
 
 Versus = Annotated[
     Annotated[GivenPlans, Tag("by key")]
+    | Annotated[Literal["driven"], Tag(DRIVEN), Field(description="What imported days have.")]
     | Annotated[
         dict[str, Any],
         Tag("of class"),

@@ -149,9 +149,9 @@ def _bar(low: float, mean: float, high: float, first: float, last: float) -> Int
 
 
 def changed_arms(alarms: pd.DataFrame) -> list[ChangedArm]:
-    """Return the arms of the first alarms."""
+    """Return the arms of the first alarms that are later than all tables."""
     return [
         ChangedArm(arm, int(row.since) + 1, bool(row.acted))
-        for row in learner_facts.rows_of(alarms.head(MOST_ALARMS))
+        for row in learner_facts.rows_of(alarms[alarms["date"].isna()].head(MOST_ALARMS))
         for arm in row.arms
     ][:MOST_ALARMS]

@@ -160,10 +160,19 @@ def changes_text(changes: pd.DataFrame, words: Words) -> list[str]:
     """Return changes of arms as sentences, with what was done about them."""
     return [
         f"{_arms(row.arms, words)}: {words.money(row.before)} before, {words.money(row.after)} "
-        f"after {words.round} {row.since}. "
+        f"{_moment(row, words)}. "
         + ("Older reports no longer count." if row.acted else "Older reports still count.")
         for row in rows_of(changes)
     ]
+
+
+def _moment(change: Any, words: Words) -> str:
+    """Return when a change was: the day of a table, or a round."""
+    from pandas import NaT
+
+    if change.date is NaT:
+        return f"after {words.round} {change.since}"
+    return f"since {change.date:%Y-%m-%d}"
 
 
 def _arms(names: Sequence[str], words: Words) -> str:

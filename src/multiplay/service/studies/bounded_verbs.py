@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from multiplay.actions import ActionSet, Rule
 from multiplay.constraints import Constraint, Promise
@@ -15,6 +15,7 @@ from multiplay.errors import Conflict, InvalidInput, NotFound, UnknownOutcome
 from multiplay.learner.comparison import PlansByKey
 from multiplay.learner.engine import default_policy
 from multiplay.learner.logged_data import TableCheck
+from multiplay.learner.past_plans import DRIVEN
 from multiplay.learner.plays import When
 from multiplay.policies import Policy
 from multiplay.service.server import metrics
@@ -237,8 +238,10 @@ class LimitedBuild:
         """Return a constraint."""
         return build_constraint(where, plain, self._limits)
 
-    def versus(self, where: str, plain: Any) -> Rule | Policy | PlansByKey:
-        """Return a rule, a policy or plans by key."""
+    def versus(self, where: str, plain: Any) -> Rule | Policy | PlansByKey | Literal["driven"]:
+        """Return a rule, a policy, plans by key, or what was driven."""
+        if plain == DRIVEN:
+            return DRIVEN
         if plain.keys() != {"plans"}:
             return build_versus(where, plain, self._limits)
         plans = wire.to_plans(plain["plans"])

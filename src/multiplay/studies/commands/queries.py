@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,7 @@ from multiplay.studies.commands.values import (
     UNITS,
     VERSUS,
 )
+from multiplay.studies.imports import changes_in_tables
 
 if TYPE_CHECKING:  # imported where it is used: it takes as long as all the rest
     import pandas as pd
@@ -225,7 +227,8 @@ class Drift(Query["pd.DataFrame"]):
     def read(self, reader: Reader) -> pd.DataFrame:
         """Return one row for each change."""
         with reader.current() as engine:
-            return drift_frame(engine.state, self.level)
+            past = reader.history(partial(changes_in_tables, ranges=engine.state.ranges))
+            return drift_frame(engine.state, self.level, past)
 
     @staticmethod
     def present(result: pd.DataFrame) -> Plain:

@@ -59,7 +59,7 @@ ARMS = (
     *("arm", "seen", "mean", "low", "high", "average", "spread", "last_seen", "share"),
     "long_run",
 )
-DRIFT = ("arm", "since", "before", "after", "units", "sure", "acted", "certain", "arms")
+DRIFT = ("arm", "since", "before", "after", "units", "sure", "acted", "certain", "date", "arms")
 EFFECTS = ("feature", "per", "effect", "low", "high", "changes_plans", "text")
 ARM_EFFECTS = ("arm", "effect", "low", "high")
 RESULTS = {

@@ -377,7 +377,8 @@ def _percentage(subject: str, effect: float, low: float, high: float) -> str:
 def drift_frame(state: PolicyState, level: float, past: TableChanges | None = None) -> pd.DataFrame:
     """Return one row for each change; arms that only the test at ``level`` finds come last.
 
-    The changes of ``past``, within tables of logged data, come first.
+    The changes of ``past``, within tables of logged data, come first; they are not listed again
+    where the memory has found them in the reports since.
     """
     import pandas as pd
 
@@ -394,11 +395,14 @@ def drift_frame(state: PolicyState, level: float, past: TableChanges | None = No
                 (arms, 0, *means, units, sure, acted and follows, certain, date.timestamp())
             )
     told: set[int] = set()
+    listed = {(row[0], round(row[4])) for row in rows}
     for places, since, *means, units, sure, acted in state.moments.changes():
         told |= {*places}
+        arms = tuple(names[arm] for arm in places)
+        if (arms, round(units)) in listed:
+            continue
         means = [float(ranges.from_shares(np.array(mean))) for mean in means]
         certain = all(arm in alarms for arm in places)
-        arms = tuple(names[arm] for arm in places)
         rows.append((arms, since, *means, units, sure, acted and acts, certain, np.nan))
     low = ranges.of(names).low
     for arm, since, *means, units in (alarms[arm] for arm in alarms if arm not in told):

@@ -991,6 +991,7 @@ def test_tables_have_their_columns(policy: Policy) -> None:
             "sure": "f",
             "acted": "b",
             "certain": "b",
+            "date": "M",
             "arms": "O",
         }
         assert (arms["low"] <= arms["high"]).all()

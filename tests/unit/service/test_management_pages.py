@@ -1,5 +1,7 @@
 """Pages on which a study is managed, and tables that users upload or paste."""
 
+import codecs
+import csv
 import io
 import re
 from collections.abc import Iterator
@@ -132,14 +134,46 @@ def test_plans_are_exported(place: Place) -> None:
     study = place.study(words=mp.Words(arm="lane"))
     ask_and_tell(study, 2)
     links = re.findall(rf'href="({BASE}/export[^"]*)" download', place.get(f"{BASE}/settings").text)
+    links += [f"{BASE}/export?format=csv", f"{BASE}/export?format=csv&wide=true"]
     found = [place.get(unescape(link)) for link in links]
     assert [file.status_code for file in found] == [200] * 4
     assert all("attachment" in file.headers["content-disposition"] for file in found)
     assert found[0].content.startswith(b"PK")
-    assert len(found[1].text.splitlines()) == 1 + len(study.plans())
-    assert len(found[2].text.splitlines()) == 3
+    assert len(found[1].text.splitlines()) == len(study.plans())
+    assert len(found[2].text.splitlines()) == 1 + len(study.plans())
+    assert len(found[3].text.splitlines()) == 3
     assert place.get(f"{BASE}/export?format=exe").status_code == 404
     assert place.get("/studies/none/export").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("language", "chosen", "separator", "mark"),
+    [
+        ("de-AT,en;q=0.5", "", ";", ","),
+        ("en-US", "", ",", "."),
+        ("de", "&separator=tab&decimal=point", "\t", "."),
+        ("en", "&separator=comma&decimal=comma", ",", ","),
+    ],
+)
+def test_a_csv_file_is_written_for_the_spreadsheet_of_the_reader(
+    place: Place, language: str, chosen: str, separator: str, mark: str
+) -> None:
+    """Keys are texts, also where they look like numbers."""
+    study = place.study()
+    play = study.ask(key="1.5")
+    study.tell(play, {name: [60.25] * units for name, units in play.plan.items()})
+    headers = {"accept-language": language}
+    content = place.get(f"{BASE}/export?format=csv{chosen}", headers=headers).content
+    assert content.startswith(codecs.BOM_UTF8), "Excel reads it as UTF-8"
+    rows = [*csv.DictReader(io.StringIO(content.decode("utf-8-sig")), delimiter=separator)]
+    assert {row["key"] for row in rows} == {"1.5"}
+    for row in rows:
+        total = f"{60.25 * play.plan[row[study.words.arm]]:g}".replace(".", mark)
+        assert row["cost"] == (total if play.plan[row[study.words.arm]] else "")
+    page = place.get(f"{BASE}/settings", headers=headers).text
+    assert re.findall(r'value="(comma|point|semicolon)" selected', page) == [
+        *(("semicolon", "comma") if language.startswith("de") else ("comma", "point"))
+    ]
 
 
 @pytest.mark.parametrize(

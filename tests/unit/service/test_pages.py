@@ -539,6 +539,22 @@ def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
     assert study.verify().ok
 
 
+def test_an_actual_cost_says_how_many_units_have_not_reported(place: Place) -> None:
+    study = place.study(reports=mp.Reports(missing="ignore"), words=mp.Words("EUR", "truck"))
+    play = study.ask(key=f"{datetime.now(UTC):%Y-%m-%d}")
+    lane, units = next((lane, k) for lane, k in play.plan.items() if k)
+    told = {name: [50.0] * k for name, k in play.plan.items()} | {lane: [None] * units}
+    study.tell(play, told, missing="ignore")
+    missing = f"{units} truck{'s' if units > 1 else ''} not reported"
+    assert missing in place.get("/studies/lanes/plays/1").text
+    assert f"EUR, {missing}" in re.sub("<[^>]*>", "", place.get("/").text)
+    study.correct(play, {name: [50.0] * k for name, k in play.plan.items()})
+    for path in ("/", "/studies/lanes/plays/1"):
+        assert "not reported" not in re.sub(
+            r'(?s)<form.*?</form>|<p class="faint.*?</p>', "", place.get(path).text
+        )
+
+
 def test_a_play_is_told_in_parts_and_closed(place: Place) -> None:
     study = place.study(reports=mp.Reports(missing="ignore"))
     play = study.ask()

@@ -142,7 +142,9 @@ def _plan(
             return PlanLine(play.id, day, plan_text(play.plan), cost, is_told=False)
     for row in reversed([*rows_of(plays)]):
         if row.status == TOLD and days[int(row.id)] == now:
-            return PlanLine(int(row.id), now, "", words.money(float(row.realised)), is_told=True)
+            cost, missing = words.money(float(row.realised)), int(row.units) - int(row.seen)
+            cost += f", {words.units(missing)} not reported" if missing else ""
+            return PlanLine(int(row.id), now, "", cost, is_told=True)
     return None
 
 

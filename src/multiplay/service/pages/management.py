@@ -1,4 +1,4 @@
-"""Management of a study: its words and its name, copies, deletion, export, and past bills."""
+"""Management of a study: its words and its name, copies, deletion, and past bills."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from multiplay._support.frames import TableFile
 from multiplay._support.words import Words, noun_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import TableCheck
-from multiplay.service.api.models import ExportQuery
-from multiplay.service.api.routes import file_response
-from multiplay.service.pages import render
+from multiplay.service.pages import exports, render
 from multiplay.service.pages.forms import Form, range_of, range_text
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
@@ -63,6 +61,7 @@ async def _manage_page(
         )
     )
     shown = {"asked": asked, "done": done, "range": span, "policy": policy}
+    shown["marks"] = exports.marks_of(context.request.headers.get("accept-language", ""))
     form = Form() if form is None else form
     return await context.study_page("settings.html", "settings", status, form=form, **shown)
 
@@ -140,12 +139,6 @@ async def _refused(
 async def to_manage(context: StudyPageContext) -> Response:
     """Redirect from the URL of a form to its page."""
     return to(f"{context.base}/settings")
-
-
-async def export(context: StudyPageContext, query: ExportQuery) -> Response:
-    """Return a file with the plans of a study."""
-    content = await context.manager.export(context.name, context.caller, query.format, query.wide)
-    return file_response(context.name, query.format, content)
 
 
 # ------------------------------------------------------------ past bills
@@ -310,7 +303,6 @@ PAGES = (
     Page("POST", f"{STUDY}/copy", copy),
     Page("GET", f"{STUDY}/delete", to_manage),
     Page("POST", f"{STUDY}/delete", delete),
-    Page("GET", f"{STUDY}/export", export),
     Page("GET", f"{STUDY}/import", import_page),
     Page("POST", f"{STUDY}/import", learn_table),
     Page("GET", f"{STUDY}/undo-import", to_import),

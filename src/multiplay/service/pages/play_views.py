@@ -41,6 +41,7 @@ class PlayPage(NamedTuple):
     asked: str
     expected: str
     realised: str
+    missing: str
     plan: PlanView
     units: int
     told: str
@@ -61,6 +62,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
     else:
         plan = plan_view(_whole_plan(asked, study.actions), None, study)
     outcome = {} if end is None else end.record.header
+    missing = int(outcome.get("missing") or 0)
     expected, realised = (
         study.words.money(number_or_nan(found))
         for found in (header.get("expected"), outcome.get("realised"))
@@ -72,6 +74,7 @@ def play_page(study: Study, about: list[Entry]) -> PlayPage:
         asked=minute(time_of(asked.labels.at)),
         expected=expected,
         realised=realised,
+        missing=f"{study.words.units(missing)} not reported" if missing else "",
         plan=plan,
         units=header["units"],
         told=told_so_far(about, study.words) if pending is not None else "",

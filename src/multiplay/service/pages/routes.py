@@ -19,6 +19,7 @@ from multiplay.service.api import openapi
 from multiplay.service.api.routing import Endpoint
 from multiplay.service.pages import (
     api_reference,
+    exports,
     forms,
     home,
     management,
@@ -283,6 +284,7 @@ PAGES = (
     Page("POST", "/new/file", new_from_file),
     Page("GET", "/new/model", to_new),
     Page("POST", "/new/model", new_from_model),
+    *exports.PAGES,
     *management.PAGES,
     *plan_routes.PAGES,
     *study_routes.PAGES,

@@ -11,6 +11,7 @@ import numpy as np
 from multiplay.types import FloatArray, IntArray
 
 SIZES = (0.0, 0.0125, 0.03, 0.075, 0.2)
+ALONE = np.array([0.004, 0.0125, 0.03, 0.075, 0.2])
 CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])
 
 
@@ -50,7 +51,7 @@ class FeatureTwin:
 
     def __init__(self, d: int, p: int, effects: bool = True, discount: float = 1.0) -> None:
         self.d, self.p, self.effects, self.discount = d, p, effects, discount
-        self.sizes = SIZES if effects else SIZES[:1]
+        self.sizes = (ALONE if p == 1 else SIZES) if effects else SIZES[:1]
         self.m0 = np.append(np.append(0.5, np.zeros(p - 1)), np.zeros(d))
         self.prior = [np.diag([4.0] * p + [1 / s**2 if s else 0.0] * d) for s in self.sizes]
         self.L = np.zeros((p + d, p + d))  # precision and precision times mean of the reports

@@ -18,17 +18,21 @@ from multiplay.types import Arrays, BoolArray, FloatArray, IntArray
 
 TAU = 0.5  # standard deviation of a coefficient before anything is seen
 INTERCEPT = 0.5  # mean of the first coefficient; that of the others is 0
-PRIORS = 2  # those of new learners, see ``SIZES`` and ``NOISE_WEIGHT``
+PRIORS = 3  # those of new learners, see ``SIZES``, ``ALONE`` and ``NOISE_WEIGHT``
 SIZES = {  # of the variance of effects of arms: within a factor of 2.7, intervals are nearly right
     1: np.array([0.0, 0.01, 0.03, 0.1, 0.3]) ** 2,
     2: np.array([0.0, 0.0125, 0.03, 0.075, 0.2]) ** 2,
+    3: np.array([0.0, 0.0125, 0.03, 0.075, 0.2]) ** 2,
 }
+# Without features, from priors 3 on: if arms are alike, no plan is better than others. With 0 in
+# place of 0.004, rewards whose means differ by a few thousandths were planned at random.
+ALONE = np.array([0.004, 0.0125, 0.03, 0.075, 0.2]) ** 2
 EVEN = np.full(5, 0.2)  # chances of the sizes, before anything is seen
 CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # without features: arms that are alike are rare
 ROUND_0, UNIT_0 = 0.05**2, 0.25  # variances s_u^2 and s_e^2 before anything is seen
 ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
 UNIT_WEIGHT = 10_000.0  # weight of s_e^2: an error of a prediction, once means are known
-NOISE_WEIGHT = {1: 4.0, 2: 0.2}  # deviations of units in a round that the first s_e^2 counts as
+NOISE_WEIGHT = {1: 4.0, 2: 0.2, 3: 0.2}  # deviations of units in a round that the first s_e^2 counts as
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger
@@ -142,7 +146,8 @@ class FeatureRegression:
         then 10^9 times as well.
     priors
         Which sizes :math:`s_b` has, and as how many squared deviations of the units of a round from
-        their average the first guess of :math:`s_e^2` counts: 2; 1 has those of before 0.10.0.dev5.
+        their average the first guess of :math:`s_e^2` counts: 3. 2 has the size 0 without features
+        too, and 1 what was before 0.10.0.dev5.
 
     Examples
     --------
@@ -172,11 +177,11 @@ class FeatureRegression:
 
     # ------------------------------------------------------------ state
 
-    @property
-    def sizes(self) -> FloatArray:
-        """The variances that effects of arms may have."""
-        sizes = SIZES[self.priors]
-        return sizes if self.effects else sizes[:1]
+    def sizes(self, p: int) -> FloatArray:
+        """Return the variances that effects of arms may have, for p columns."""
+        if not self.effects:
+            return SIZES[self.priors][:1]
+        return ALONE if p == 1 and self.priors > 2 else SIZES[self.priors]
 
     def start(self, d: int, p: int, trials: int, factors: int = 0, origin: float = 0.0) -> Arrays:
         """Return the state before anything is learned.
@@ -187,7 +192,7 @@ class FeatureRegression:
         if factors:
             arrays[FACTORS] = np.tile([float(factors), origin], (trials, 1))
         if self.discount is not None:
-            G = len(self.sizes)
+            G = len(self.sizes(p))
             arrays |= {"W": np.zeros((trials, p, p)), "h": np.zeros((trials, p))}
             arrays["others_P"] = np.zeros((trials, G, p, p))
             arrays["others_b"] = np.zeros((trials, G, p))
@@ -198,7 +203,7 @@ class FeatureRegression:
         return arrays
 
     def _prior(self, d: int, p: int, trials: int) -> Arrays:
-        G, intercept = len(self.sizes), np.zeros(p)
+        G, intercept = len(self.sizes(p)), np.zeros(p)
         intercept[0] = INTERCEPT / TAU
         return {
             "N": np.zeros((trials, d)),
@@ -213,7 +218,7 @@ class FeatureRegression:
         }
 
     def _first_evidence(self, p: int) -> FloatArray:
-        chances = (CHANCES if p == 1 else EVEN)[: len(self.sizes)]
+        chances = (CHANCES if p == 1 else EVEN)[: len(self.sizes(p))]
         evidence: FloatArray = np.log(chances / chances.sum())
         return evidence
 
@@ -247,7 +252,7 @@ class FeatureRegression:
             N, Z, X, R, z, ev, noise, sums, recent = (
                 arrays[name][0] for name in (*BY_ARM, "R", "z", "ev", "noise", *RESIDUALS)
             )
-            of_model = N, Z, X, R, z, ev, noise, self.sizes
+            of_model = N, Z, X, R, z, ev, noise, self.sizes(X.shape[-1])
             residuals.add_residuals(*of_round, *of_model, sums, recent)
 
     def _add(
@@ -272,7 +277,7 @@ class FeatureRegression:
         N, Z, X, R, z, ev, noise, fit, bends = (arrays[name] for name in names)
         own = N, Z, X, R, z, ev, noise, fit, bends
         within = UNIT_WEIGHT / NOISE_WEIGHT[self.priors] if self.effects else 0.0
-        kernels.learn(*reports, *own, *scatter, self.sizes, within)
+        kernels.learn(*reports, *own, *scatter, self.sizes(X.shape[-1]), within)
 
     def _linear(self, arrays: Arrays, which: str, reports: Reports) -> tuple[Reports, FloatArray]:
         """Return the reports as those of a linear model, and the sum of their logs of factors."""
@@ -291,7 +296,7 @@ class FeatureRegression:
         """Return x, base and eta of some arms, see ``kernels.factors``; (trials, k, p) and less."""
         x, base, eta = np.empty(phi.shape), *np.empty((2, *arms.shape))
         N, Z, X, R, z, ev = (arrays[f"{which}{name}"] for name in (*BY_ARM, "R", "z", "ev"))
-        own = N, Z, X, R, z, ev, self.sizes
+        own = N, Z, X, R, z, ev, self.sizes(X.shape[-1])
         phi = phi if phi.flags.writeable else phi.copy()  # as the kernel is compiled for
         tangents.tangent(arms, phi, *own, arrays[FACTORS], x, base, eta)
         return x, base, eta
@@ -319,7 +324,7 @@ class FeatureRegression:
             return found
         N, Z, X, R, z, ev = (arrays[name][0] for name in (*BY_ARM, "R", "z", "ev"))
         means = np.empty(len(arms))
-        residuals.means_of(arms, phi, N, Z, X, R, z, ev, self.sizes, means)
+        residuals.means_of(arms, phi, N, Z, X, R, z, ev, self.sizes(X.shape[-1]), means)
         return means
 
     def pass_round(self, arrays: Arrays) -> None:
@@ -369,7 +374,8 @@ class FeatureRegression:
         P[:], b[:] = 0.0, 0.0
 
     def _add_arms(self, arrays: Arrays, P: FloatArray, b: FloatArray) -> None:
-        kernels.add_arms(arrays["N"], arrays["Z"], arrays["X"], self.sizes, P, b)
+        N, Z, X = (arrays[name] for name in BY_ARM)
+        kernels.add_arms(N, Z, X, self.sizes(X.shape[-1]), P, b)
 
     def _challenge(self, arrays: Arrays) -> None:
         """Let the challenger replace the model where it is better; begin others in turn."""
@@ -507,7 +513,7 @@ class FeatureRegression:
 
     def _posterior(self, arrays: Arrays) -> Posterior:
         N, Z, X, R, z, ev = (arrays[name] for name in (*BY_ARM, "R", "z", "ev"))
-        return N, Z, X, R, z, ev, self.sizes
+        return N, Z, X, R, z, ev, self.sizes(X.shape[-1])
 
 
 def log_evidence(ev: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.99])  # v /
 FINE = 16  # pairs of a second grid, in each direction
 WEAK = 1e-6  # precision of a coefficient before anything is seen
 # Twice the logarithm of a ratio of likelihoods. rho is not known where nothing persists, so that
-# the first is no quantile of chi^2: 2 of 300 tables in which nothing persists exceed it
+# the first is no quantile of chi^2: 2 of 700 tables in which nothing persists exceed it
 # (tests/statistical/test_data_levels.py). The second is the .95 quantile of chi^2 with 1 degree.
 PERSISTING, WITHIN = 9.0, 3.84
 

@@ -40,7 +40,7 @@ class FeatureCTS(FeaturePolicy):
     with one :math:`\xi \sim \mathcal{N}(0, 1)` in a round and one uniform :math:`u_i` for each arm:
     see ``OptimisticQuantile``. Rewards have +, and arg max. The variances are learned: those of
     units and rounds from squared errors of predictions, and
-    :math:`s_b \in \{0, .0125, .03, .075, .2\}` by its evidence.
+    :math:`s_b \in \{0, .0125, .03, .075, .2\}` by its evidence (without features, with .004 for 0).
 
     Features come with the set of each round, ``actions.features``. Without them the only feature is
     1: arms differ by :math:`b_i` alone. An objective that is not linear takes means cut to [0, 1].
@@ -62,7 +62,7 @@ class FeatureCTS(FeaturePolicy):
         If given, each arm has its mean less (for rewards: plus) so many standard deviations, in
         every round. With ``effects=False`` it is CombLinUCB.
     priors
-        2, or 1 for the priors of before 0.10.0.dev5: older studies continue with them.
+        3, or 1 and 2 for the priors of older studies, which continue with them.
     memory
         Which reports count. ``Changes()`` looks for changes of all coefficients: a second posterior
         begins from nothing now and then, and replaces the first once it has predicted the losses

@@ -33,7 +33,7 @@ class FeatureModel(Posterior):
     effects
         Whether arms and rounds have effects of their own.
     priors
-        2, or 1 for the priors of before 0.10.0.dev5: older studies continue with them.
+        3, or 1 and 2 for the priors of older studies, which continue with them.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class FeatureModel(Posterior):
         if not isinstance(self.effects, bool):
             raise InvalidInput("effects", "True or False", repr(self.effects), "Leave it out.")
         if not (is_integer(self.priors) and self.priors in SIZES):
-            raise InvalidInput("priors", "1 or 2", repr(self.priors), "Leave it out.")
+            raise InvalidInput("priors", "1, 2 or 3", repr(self.priors), "Leave it out.")
 
     def lacks(self, method: str) -> str | None:
         """Return why a method cannot be called."""

@@ -31,7 +31,7 @@ from multiplay.environments import World
 from multiplay.features.rows import FeatureRows
 from multiplay.policies.base import drop_warm_start, shown
 from multiplay.random import POLICY, Streams
-from multiplay.types import Arrays, IntArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 KEPT = Path(__file__).parents[1] / "data" / "golden" / "plays.txt"
 TRIALS, HORIZON, SEED = 3, 1000, 5
@@ -71,6 +71,16 @@ def plays(case: Case, of: str) -> bool:
     return not (of == "offset" and case.lists)
 
 
+def persisting(means: FloatArray) -> FloatArray:
+    """Return losses of all rounds that stay away from their means for some rounds."""
+    noise, x = np.random.default_rng(SEED).uniform(-0.15, 0.15, (HORIZON, len(means))), means * 0
+    losses = np.empty((HORIZON, len(means)))
+    for t in range(HORIZON):
+        x = 0.9 * x + noise[t]
+        losses[t] = np.clip(means + x, 0.0, 1.0)
+    return losses
+
+
 def digest(array: Any) -> str:
     """Return a digest of the type, the shape and the numbers of an array."""
     found = np.ascontiguousarray(array)
@@ -88,9 +98,11 @@ class Told:
 
     def __init__(self, case: Case, actions: mp.ActionSet) -> None:
         means = MEANS[: actions.d]
-        law = mp.Uniform(means - 0.1, means + 0.1)
+        world: mp.Environment = mp.Stochastic(mp.Uniform(means - 0.1, means + 0.1))
+        if isinstance(getattr(case.policy, "memory", None), mp.Persists):
+            world = mp.Adversarial(persisting(means))
         self.case = case
-        self.world: World = mp.Stochastic(law).open(actions, HORIZON, range(TRIALS), SEED)
+        self.world: World = world.open(actions, HORIZON, range(TRIALS), SEED)
 
     def __call__(self, action: IntArray, t: int) -> mp.Feedback:
         """Return the feedback of round t."""

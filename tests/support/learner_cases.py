@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from policy_cases import DISCOUNT, FOLLOWED, ONE_SEED, ORDERED, RARELY, WINDOW
+from policy_cases import DISCOUNT, FOLLOWED, ONE_SEED, ORDERED, PERSISTS, RARELY, WINDOW
 
 import multiplay as mp
 from multiplay.types import Arrays, IntArray
@@ -118,6 +118,7 @@ SOMETIMES: dict[str, mp.Policy] = {
     "BootstrapCTS followed": mp.BootstrapCTS(**FOLLOWED),
     "BootstrapCTS curious": mp.BootstrapCTS(**FOLLOWED, curiosity=0.1),
     "BootstrapCTS one seed": mp.BootstrapCTS(**FOLLOWED, **ONE_SEED),
+    "PooledCTS persists": mp.PooledCTS(**PERSISTS),
     "BootstrapCTS rarely": mp.BootstrapCTS(**RARELY),
     "GenCTS window": mp.GenCTS(**WINDOW),
     "CombUCB discount": mp.CombUCB(**DISCOUNT),
@@ -150,7 +151,7 @@ WITH_FEATURES: dict[str, mp.Policy | None] = {
 MOST = ("units", "totals", "late", "parts", "ranges by arm", "rewards", "varying", "external")
 WHERE: dict[str, tuple[str, ...]] = {  # scenes of policies that do not play in all of them
     **dict.fromkeys(SOMETIMES, MOST),
-    **dict.fromkeys(("EpsilonGreedy", "ESCB"), (*MOST, "forget")),
+    **dict.fromkeys(("EpsilonGreedy", "ESCB", "PooledCTS persists"), (*MOST, "forget")),
     **dict.fromkeys(("BootstrapCTS", "BootstrapCTS followed", "BGCTS", "COSV"), (*SCENES,)),
     **dict.fromkeys(("GenLBINFV", "Hybrid", "FPLIX"), (*MOST, "soft promise")),
     **dict.fromkeys(("GLRCUCB", "OLSUCBC"), tuple(one for one in MOST if one != "varying")),

@@ -25,6 +25,7 @@ Options = dict[str, Given]
 DISCOUNT: Given = {"discount": 0.9}
 WINDOW: Given = {"window": 4}
 FOLLOWED: Given = {"memory": mp.Changes()}
+PERSISTS: Given = {"memory": mp.Persists()}
 ONE_SEED: Given = {"shared_seed": True}
 RARELY: Given = {"replan": "rarely"}
 ORDERED: Given = {"unit_means": "ordered"}
@@ -70,6 +71,7 @@ GROUPS: dict[str, Group] = {
             "w": {"w": 0.25},
             "followed": FOLLOWED,
             "curious": FOLLOWED | {"curiosity": 0.1},
+            "persists": PERSISTS,
             **INDEX,
             "one seed": ONE_SEED,
             "ordered": ORDERED,
@@ -77,7 +79,12 @@ GROUPS: dict[str, Group] = {
     ),
     "PooledCTS": Group(
         mp.PooledCTS,
-        {"followed": FOLLOWED, "curious": FOLLOWED | {"curiosity": 0.1}, **INDEX},
+        {
+            "followed": FOLLOWED,
+            "curious": FOLLOWED | {"curiosity": 0.1},
+            "persists": PERSISTS,
+            **INDEX,
+        },
     ),
     "GaussianCTS": Group(mp.GaussianCTS, {"beta": {"beta": 2.0}, **INDEX, "one seed": ONE_SEED}),
     "CombUCB": Group(mp.CombUCB, {"alpha": {"alpha": 0.3}, **INDEX}),

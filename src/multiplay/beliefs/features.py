@@ -32,7 +32,11 @@ CHANCES = np.array([0.01, 0.04, 0.25, 0.35, 0.35])  # without features: arms tha
 ROUND_0, UNIT_0 = 0.05**2, 0.25  # variances s_u^2 and s_e^2 before anything is seen
 ROUND_WEIGHT = 25_000.0  # weight of s_u^2: ten errors of variance 0.02
 UNIT_WEIGHT = 10_000.0  # weight of s_e^2: an error of a prediction, once means are known
-NOISE_WEIGHT = {1: 4.0, 2: 0.2, 3: 0.2}  # deviations of units in a round that the first s_e^2 counts as
+NOISE_WEIGHT = {
+    1: 4.0,
+    2: 0.2,
+    3: 0.2,
+}  # deviations of units in a round that the first s_e^2 counts as
 COIN_WEIGHT = 10.0  # weight of k = 0
 INDEPENDENT = 0.25  # variance of a unit without effects: the largest in [0, 1]
 SHORTEST = 32  # rounds of a challenger

@@ -414,10 +414,10 @@ class Rare(Distribution):
 
     @property
     def mean(self) -> FloatArray:
-        return 0.7 * self.chance
+        return np.asarray(0.7 * self.chance)
 
     def quantile(self, u: FloatArray) -> FloatArray:
-        return 0.7 * (np.asarray(u) > 1 - self.chance)
+        return np.where(np.asarray(u) > 1 - self.chance, 0.7, 0.0)
 
 
 def test_rare_large_rewards_are_learned_without_features() -> None:

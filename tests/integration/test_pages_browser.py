@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import chromium
+from dirty_table import DEMAND, OPENS, SUPPLY, DirtyTable
 from effort import TIME_LIMIT
 from featured import ask_and_tell as ask_with_features
 from featured import featured_study
@@ -38,6 +39,7 @@ OPTIONS = (
 PATHS = {
     "studies": "/",
     "new": "/new",
+    "form": "/new/form",
     "lanes": "/studies/lanes/lanes",
     "promises": "/studies/lanes/promises",
     "history": "/studies/lanes/history",
@@ -172,6 +174,7 @@ def test_a_day_of_planning_trucks(watched: Watched, service: Service) -> None:
     page = watched.page
     log_in(page, service)
     page.get_by_role("link", name="New study").first.click()
+    page.get_by_role("link", name="Without a file").click()
     page.get_by_label("Name").fill("trucks")
     page.get_by_role("textbox", name="Suppliers").fill("Lyon 2\nLille 3")
     page.get_by_role("textbox", name="Customers").fill("north 4\nsouth 2")
@@ -364,26 +367,18 @@ def test_a_study_from_a_file_to_its_deletion_by_keyboard(
         page.keyboard.press("Enter")
 
     press("New study", "link")
-    press_until(page, page.get_by_text("Begin with a file"))
-    page.keyboard.press("Enter")
     press_until(page, page.locator("#file"))
     page.locator("#file").set_input_files(file)
     press("Read the table")
     expect(page.get_by_label("Name", exact=True)).to_have_value("roads")
     expect(page.get_by_role("textbox", name="Suppliers")).to_have_value("Lyon 1\nLille 1")
-    press("Create the study")
-    expect(page.get_by_role("heading", name="Import past bills")).to_be_visible()
     expect(page.get_by_text("'cheap' is not a number")).to_be_visible()
     _check(page, "preview")
     press_until(page, page.get_by_label("Leave out the row with a problem"))
-    page.keyboard.press("Space")
-    press("Import 42 rows")
-    expect(page.get_by_role("status")).to_contain_text("New rows that were imported: ")
-    assert service.study("roads").arms()["seen"].sum() == 42
-
-    press("Studies", "link")
-    press("Plan for today of roads")
+    expect(page.get_by_label("Leave out the row with a problem")).to_be_checked()
+    press("Create the study, and plan today")
     expect(page.get_by_role("heading", name="Current plan: plan 1")).to_be_visible()
+    assert service.study("roads").arms()["seen"].sum() == 42
     press("Settings", "link")
     press_until(page, page.get_by_label("Name of the copy"))
     page.keyboard.type("trial")
@@ -394,6 +389,82 @@ def test_a_study_from_a_file_to_its_deletion_by_keyboard(
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("The study was deleted.")
     assert {"roads", "trial"} & {*mp.Study.names(store=service.store)} == {"roads"}
+
+
+def test_the_first_minute_of_a_planner(
+    browser: Browser, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """From an empty home page and a dirty file to the best plan of today, without typing."""
+    made = DirtyTable(seed=8)
+    assert made.best != made.before, "the jump of a lane matters"
+    assert {source for source, _ in made.best} >= {*OPENS}, "and so does a depot that opens late"
+    file, store = tmp_path / "Frachten 2025.csv", tmp_path_factory.mktemp("first") / "plans.db"
+    file.write_bytes(made.text.encode("cp1252"))
+    clicks = []
+    with Served(store, store.parent / "log") as served:
+        context = browser.new_context(
+            base_url=served.url, viewport={"width": WIDE, "height": 900}, locale="de-DE"
+        )
+        watched = Watched(context)
+        page = watched.page
+
+        def click(target: Locator) -> None:
+            clicks.append(f"{target}")
+            target.click()
+
+        page.goto("/")
+        _check(page, "first-home")
+        with page.expect_file_chooser() as chooser:
+            click(page.get_by_label("A file"))
+        chooser.value.set_files(file)
+        click(page.get_by_role("button", name="Read the table"))
+        expect(page.get_by_role("heading", name="Frachten 2025.csv")).to_be_visible()
+        roles = [cell.split("\n") for cell in page.locator(".sample th").all_inner_texts()]
+        assert [tuple(role) for role in roles] == [
+            ("date", "Datum"),
+            ("not used", "Dieselpreis €/l"),
+            ("not used", "Entfernung km"),
+            ("not used", "Fahrer"),
+            ("from", "Lager"),
+            ("to", "Empfänger"),
+            ("cost", "Frachtkosten"),
+        ]
+        expect(
+            page.get_by_text("Not used: Dieselpreis €/l, Entfernung km, Fahrer.")
+        ).to_be_visible()
+        for mistake in ("“Hamurg” (1 row) to “Hamburg”", "Summe 01", "-95,00 €", made.twice):
+            expect(page.locator(".findings .check", has_text=mistake)).to_have_count(1)
+        for side, units in (("Suppliers", SUPPLY), ("Customers", DEMAND)):
+            lines = page.get_by_role("textbox", name=side).input_value().splitlines()
+            assert {*lines} == {f"{name} {number}" for name, number in units.items()}
+        _check(page, "first-table")
+        click(page.get_by_role("button", name="Create the study, and plan today"))
+        expect(page.locator("#plan-heading")).to_contain_text("plan 1")
+        assert len(clicks) <= 8, clicks
+
+        study = mp.Study.open("Frachten 2025", store=store)
+        assert study.words == ("EUR", "truck", "lane", "day")
+        (play,) = study.pending()
+        sent = {lane: units for lane, units in play.plan.items() if units}
+        assert sent == {f"{source}->{to}": units for (source, to), units in made.best.items()}
+        assert study.arms()["seen"].sum() == len(made.bills)
+        head = study.head
+
+        page.get_by_role("link", name="Import", exact=True).click()
+        page.get_by_label("A file").set_input_files(file)
+        page.get_by_role("button", name="Read the table").click()
+        expect(page.locator(".lacking")).to_contain_text(
+            f"{german_count(len(made.bills))} known, 0 new"
+        )
+        expect(page.get_by_role("button", name="Import", exact=False)).to_have_count(0)
+        _check(page, "first-again")
+        assert study.head == head, "the same file again changes nothing"
+        assert watched.errors == []
+        context.close()
+
+
+def german_count(number: int) -> str:
+    return f"{number:,}".replace(",", ".")
 
 
 def test_a_button_shows_that_something_is_under_way(watched: Watched, service: Service) -> None:

@@ -5,6 +5,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from trucks import ask_and_tell
 from workbooks import HOSTILE
 
 import multiplay as mp
+from multiplay.actions.importers.table_columns import Columns, guessed_columns
 from multiplay.service.pages import page_route, uploads
 from multiplay.service.pages.forms import Form, UploadedFile
-from multiplay.service.pages.uploads import Columns, guessed_columns
 
 BASE = "/studies/lanes"
 BILLS = "depot;town;date;euros\nLyon;north;2026-03-01;120,5\nLille;south;2026-03-02;80\n"
@@ -210,29 +211,24 @@ def sheet(table: pd.DataFrame) -> bytes:
 
 
 def filled(page: Any) -> dict[str, str]:
-    """Return the input of the form of a new study, as a browser would send it."""
-    form = page.text[page.text.index('action="/new"') :]
-    found = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', form))
-    found |= dict(
-        re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL)
-    )
-    checked = re.findall(
-        r'<input type="(?:radio|checkbox)" name="(\w+)" value="([^"]*)" checked', form
-    )
-    return {name: unescape(value) for name, value in [*found.items(), *checked]}
+    """Return the input of the form that shows a table, as a browser would send it."""
+    form = page.text[page.text.index('class="reading"') :]
+    found = re.findall(r'<input id="[\w-]+" name="(\w+)" value="([^"]*)"', form)
+    found += re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
+    found += re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL)
+    tick = r'<input type="(?:radio|checkbox)" name="([\w-]+)" value="([^"]*)" checked'
+    found += re.findall(tick, form)
+    for name, options in re.findall(r'<select id="([\w-]+)"(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'value="([^"]*)" selected', options)
+        found += [(name, chosen[1])] if chosen else []
+    unsent = ("mark", "request")
+    return {name: unescape(value) for name, value in found if name not in unsent}
 
 
 def confirmed(place: Place, page: Any, **typed: str) -> Any:
-    """Send the form of a preview, as a browser does."""
-    selects = re.findall(r'<select id="(\w+)"(.*?)</select>', page.text, re.DOTALL)
-    chosen = {name: re.search(r'value="([^"]*)" selected', rest) for name, rest in selects}
-    values = {name: unescape(found[1]) for name, found in chosen.items() if found}
-    content = re.search(r'name="content" hidden>\n(.*?)</textarea>', page.text, re.DOTALL)
-    source = re.search(r'name="source" value="([^"]*)"', page.text)
-    assert content is not None
-    assert source is not None
-    typed |= {"source": unescape(source[1])}
-    return place.post(f"{BASE}/import", content=unescape(content[1]), **values, **typed)
+    """Send the form that shows a table for a study, as a browser does."""
+    values = filled(page) | typed
+    return place.post(f"{BASE}/import", **{name: values[name] for name in values if values[name]})
 
 
 @pytest.mark.parametrize("kind", ["pasted", "csv", "xlsx"])
@@ -306,10 +302,12 @@ def test_rows_with_problems_are_listed_and_may_be_left_out(place: Place) -> None
     assert "And 2 more." in text
     assert "New, and will be added:</b> Metz→north" in page.text
     with opened(place) as study:
-        refusal = confirmed(place, page, learn="yes")
+        refusal = confirmed(place, page, learn="yes", skip="")
         assert refusal.status_code == 422
+        assert 'id="skip-error"' in refusal.text
+        assert 'name="skip" value="yes" checked' not in refusal.text
         assert study.head.number == 0
-        assert confirmed(place, page, learn="yes", skip="yes").status_code == 303
+        assert confirmed(place, page, learn="yes").status_code == 303  # the tick is set
         assert study.arms()["seen"].sum() == 13
         assert "Metz->north" in study.known_arms
 
@@ -365,7 +363,7 @@ def test_files_are_read_before_a_deadline(place: Place, monkeypatch: pytest.Monk
     study, content = place.study(), BILLS.encode()
     play = study.ask()
     monkeypatch.setattr(page_route, "READING", -1.0)
-    for path in ("/new/file", f"{BASE}/import", f"{BASE}/plays/{play.id}/fill"):
+    for path in ("/new/table", f"{BASE}/import", f"{BASE}/plays/{play.id}/fill"):
         page = place.upload(path, "a.csv", content)
         assert page.status_code == 422
         assert "a file that is read in time" in page.text
@@ -395,7 +393,7 @@ def days(*bills: str) -> bytes:
 
 def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
     content = days("Lyon,north", "Lyon,south", "Lille,south")
-    page = place.upload("/new/file", "roads 2026.csv", content)
+    page = place.upload("/new/table", "roads 2026.csv", content)
     assert page.status_code == 200
     typed = filled(page)
     wanted = {
@@ -407,30 +405,23 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
         "low": "0",
         "currency": "EUR",
         "policy": "PooledCTS",
-        "history": "yes",
     }
     assert {name: typed[name] for name in wanted} == wanted
     assert mp.Study.names(store=place.store) == []
-    preview = place.post("/new", **typed | {"unit": "truck"})
-    assert preview.status_code == 200
-    assert "10</b> rows" in preview.text
-    assert 'action="/studies/roads%202026/import"' in preview.text
+    done = place.post("/new/table", **typed | {"unit": "truck", "create": "yes"})
+    base, today = "/studies/roads%202026", f"{datetime.now(UTC):%Y-%m-%d}"
+    assert done.headers["location"] == f"{base}?done=began&count=10&play=1"
     with opened(place, "roads 2026") as study:
         assert study.words == ("EUR", "truck", "lane", "day")
         assert study.actions.names == ("Lyon->north", "Lyon->south", "Lille->north", "Lille->south")
-        assert study.arms()["seen"].sum() == 0
-        done = place.post(
-            "/studies/roads%202026/import",
-            content=typed["content"],
-            learn="yes",
-            arm="Depot",
-            second="Town",
-            round="Date",
-            loss="Cost in EUR",
-        )
-        assert done.status_code == 303
         assert study.arms()["seen"].sum() == 10
-        assert sum(study.ask().plan.values()) == 3  # the demand, not all of the supply
+        (play,) = study.pending()
+        assert play.key == today
+        assert sum(play.plan.values()) == 3  # the demand, not all of the supply
+    again = place.upload("/new/table", "roads 2026.csv", content)
+    assert f'formaction="{base}/import"' in again.text
+    known = place.post(f"{base}/import", **filled(again))
+    assert "10 known, 0 new" in re.sub("<[^>]*>", "", known.text)
 
 
 @pytest.mark.parametrize(
@@ -465,12 +456,11 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
 def test_what_is_recognised_fills_the_form(
     place: Place, content: bytes, wanted: dict[str, str]
 ) -> None:
-    page = place.upload("/new/file", "a.csv", content)
+    page = place.upload("/new/table", "a.csv", content)
     assert page.status_code == 200
     typed = filled(page)
     assert {name: typed[name] for name in wanted} == wanted
-    typed |= {"history": ""}
-    assert place.post("/new", **typed).status_code == 303
+    assert place.post("/new/table", **typed, create="yes").status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -485,7 +475,7 @@ def test_what_is_recognised_fills_the_form(
     ],
 )
 def test_numbers_that_are_missing_or_extreme_are_left_to_the_user(place: Place, rows: str) -> None:
-    page = place.upload("/new/file", "a.csv", rows.encode())
+    page = place.upload("/new/table", "a.csv", rows.encode())
     assert page.status_code == 200
     assert "Lyon" in page.text
 
@@ -499,11 +489,11 @@ def test_files_that_are_no_lanes_are_refused(place: Place) -> None:
         ("a.xlsx", b"PK", "an Excel file"),
         ("many.csv", many, "at most 500 names"),
         ("pairs.csv", pairs, "at most 500 names"),  # a lane for each pair would be a billion
-        ("same.csv", b"a,a,a\n1,2,3\n", "rows with names"),
+        ("same.csv", b"a,a,a\n1,2,3\n", "columns for the names"),
     ):
-        page = place.upload("/new/file", name, content)
+        page = place.upload("/new/table", name, content)
         assert page.status_code == 422, said
         assert said in unescape(page.text)
-    assert "Choose a file" in place.post("/new/file").text
+    assert "Choose a file" in place.post("/new/table").text
     place.log_in("play")
-    assert place.upload("/new/file", "a.csv", BILLS.encode()).status_code == 403
+    assert place.upload("/new/table", "a.csv", BILLS.encode()).status_code == 403

@@ -261,7 +261,7 @@ def read(answer: Any) -> str:
 
 
 def upload(place: Place, content: bytes) -> Any:
-    return place.send("/new/model", {}, files={"model": ("depots.mps", content)})
+    return place.send("/new/model", {}, files={"file": ("depots.mps", content)})
 
 
 def kept(answer: Any) -> str:

@@ -453,7 +453,7 @@ def assert_harmless(answer: Any) -> None:
 
 def test_settings_that_few_studies_need_are_folded_away(place: Place) -> None:
     """They are open where one of them was refused."""
-    page, refused = place.get("/new").text, place.post("/new", **NEW | {"cost": "x"}).text
+    page, refused = place.get("/new/form").text, place.post("/new", **NEW | {"cost": "x"}).text
     few = re.search(r"<details><summary>More settings</summary>(.*?)</details>", page, re.DOTALL)
     assert few
     assert {"policy", "cost", "rule", "currency"} <= {*re.findall(r'name="(\w+)"', few[1])}
@@ -461,7 +461,7 @@ def test_settings_that_few_studies_need_are_folded_away(place: Place) -> None:
 
 
 def test_the_form_of_a_study_selects_the_default_policy(place: Place) -> None:
-    selected = re.findall(r'name="policy" value="(\w+)" checked', place.get("/new").text)
+    selected = re.findall(r'name="policy" value="(\w+)" checked', place.get("/new/form").text)
     assert selected == ["PooledCTS"]
 
 

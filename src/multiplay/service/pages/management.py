@@ -1,38 +1,25 @@
-"""Management of a study: its words and its name, copies, deletion, and past bills."""
+"""Management of a study: its words, its range and its name, copies, and deletion."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
-from functools import partial
-from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from multiplay._support.formatting import brief_policy
-from multiplay._support.frames import TableFile
-from multiplay._support.words import Words, noun_of
+from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
-from multiplay.learner.logged_data import TableCheck
 from multiplay.service.pages import exports, render
 from multiplay.service.pages.forms import Form, range_of, range_text
-from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
-from multiplay.service.pages.uploads import PASTED, Columns, Upload, guessed_columns, uploaded
-from multiplay.service.studies import bounded_verbs
-from multiplay.studies import Study
-from multiplay.studies.commands.external import CheckTable, LearnTable
+from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.studies.commands.settings import SetWords
 
 STUDY = "/studies/{study}"
 WORDS, CURRENCY = Words._fields, "currency"
-SHOWN_ROWS, SHOWN_PROBLEMS, SHOWN_ARMS = 5, 10, 20
-DAY_ORDERS = {"": None, "first": True, "month": False}
 DONE = {
     "words": "The words were saved.",
     "range": "The range was saved. All bills were learned again with it.",
     "renamed": "The study has its new name.",
     "copied": "This is the copy.",
-    "undone": "The import was undone. Its bills no longer count.",
 }
 
 
@@ -141,155 +128,6 @@ async def to_manage(context: StudyPageContext) -> Response:
     return to(f"{context.base}/settings")
 
 
-# ------------------------------------------------------------ past bills
-
-
-class Preview(NamedTuple):
-    """What a table contains, before it is learned.
-
-    Attributes
-    ----------
-    source : str
-        The name of the file; "" for a table that was pasted.
-    content : str
-        The table as CSV, for the form that learns it.
-    format : str
-        The format that was recognised; "" for an Excel file.
-    columns : list of str
-        The names of all columns.
-    chosen : Columns
-        The columns that are learned from.
-    rows : list of lists of str
-        The first rows.
-    check : TableCheck or None
-        The content, if all columns are chosen.
-    """
-
-    source: str
-    content: str
-    format: str
-    columns: list[str]
-    chosen: Columns
-    rows: list[list[str]]
-    check: TableCheck | None
-
-
-async def import_page(context: StudyPageContext, query: ManageQuery) -> Response:
-    """Show the form for a table of past bills, and the tables that were imported."""
-    context.caller.check("play", context.name)
-    return await _import_page(context, Form(), done=DONE.get(query.done, ""))
-
-
-async def to_import(context: StudyPageContext) -> Response:
-    """Redirect from the URL of a form to its page."""
-    return to(f"{context.base}/import")
-
-
-async def _import_page(
-    context: StudyPageContext,
-    form: Form,
-    preview: Preview | None = None,
-    status: int = 200,
-    done: str = "",
-) -> Response:
-    words, sense, imports = await context.read(
-        lambda study: (study.words, study.actions.sense, study.imports())
-    )
-    shown = {"name": context.name, "base": context.base, "words": words, "preview": preview}
-    shown |= {"imports": imports[::-1], "done": done}
-    noun = noun_of(sense)
-    return await context.page("import.html", status, form=form, noun=noun, **shown)
-
-
-async def learn_table(context: StudyPageContext) -> Response:
-    """Show what a table contains; learn from it if the form of the preview was sent."""
-    form = await context.play_form()
-    return await previewed(context, form)
-
-
-async def previewed(context: StudyPageContext, form: Form) -> Response:
-    """Return the preview of a table, or learn from it."""
-    preview = None
-    try:
-        known = await context.read(lambda study: study.known_arms)
-        table = await context.in_thread(partial(_read, form, known))
-        preview = await context.read(partial(_preview, context, form, table))
-        if form.get("learn") and preview.check is not None:
-            told = await context.write(form, partial(_learn, context, form, table))
-            return to(f"{context.base}?done=imported&count={told.seen + told.missing}")
-    except InvalidInput as error:
-        form.note(context.without_store(error), "file")
-    return await _import_page(context, form, preview, 422 if form.errors else 200)
-
-
-async def preview_of(context: PageContext, name: str, form: Form) -> Response:
-    """Return the preview of bills for a study that was just created."""
-    study = StudyPageContext(context.request, context.visitor, context.verb, name)
-    table = {field: form.get(field) for field in ("content", "source")}
-    return await previewed(study, Form(table))
-
-
-class ReadTable(NamedTuple):
-    """A table of the user, its rows, and the columns that are learned from."""
-
-    upload: Upload
-    file: TableFile
-    columns: Columns
-
-
-def _read(form: Form, known: Collection[str]) -> ReadTable:
-    """Return the table of a form; its columns are those of the form, or are guessed."""
-    upload = uploaded(form)
-    if form.get("arm"):
-        arm = tuple(filter(None, (form.get("arm"), form.get("second"))))
-        columns = Columns(arm, form.get("round"), form.get("loss"), form.get("id"))
-    else:
-        columns = guessed_columns(upload.read().frame, known)
-    return ReadTable(upload, upload.read(columns.texts), columns)
-
-
-def _preview(context: PageContext, form: Form, table: ReadTable, study: Study) -> Preview:
-    upload, file, chosen = table
-    check = None
-    try:
-        if chosen.arm and chosen.round and chosen.loss:
-            limits = context.manager.settings.limits
-            check = bounded_verbs.read(limits, study, CheckTable(file, *_columns(form, chosen)))
-        else:
-            form.errors[""] = "Choose the columns."
-    except InvalidInput as error:
-        form.note(context.without_store(error))
-    head = file.frame.head(SHOWN_ROWS).astype(object)
-    rows = head.where(head.notna(), "").astype(str).to_numpy().tolist()
-    names = [str(name) for name in file.frame.columns]
-    format = "" if file.format is None else str(file.format)
-    source = "" if upload.name == PASTED else upload.name
-    return Preview(source, upload.text, format, names, chosen, rows, check)
-
-
-def _learn(context: PageContext, form: Form, table: ReadTable, study: Study) -> Any:
-    limits, skip = context.manager.settings.limits, bool(form.get("skip"))
-    columns = (*_columns(form, table.columns), skip)
-    return bounded_verbs.do(limits, study, LearnTable(table.file, *columns))
-
-
-def _columns(form: Form, chosen: Columns) -> tuple[Any, ...]:
-    """Return the columns of a table, and the order of its dates, as arguments of a command."""
-    order = DAY_ORDERS.get(form.get("order"))
-    return chosen.arm, chosen.round, chosen.loss, order, chosen.id or None
-
-
-async def undo_import(context: StudyPageContext) -> Response:
-    """Retract a table that was imported."""
-    form = await context.play_form()
-    try:
-        await context.write(form, lambda study: study.retract(form.get("name")), verb="retract")
-        return to(f"{context.base}/import?done=undone")
-    except InvalidInput as error:
-        form.note(context.without_store(error))
-        return await _import_page(context, form, status=409)
-
-
 PAGES = (
     Page("GET", f"{STUDY}/settings", manage_page),
     Page("GET", f"{STUDY}/manage", to_manage),
@@ -303,8 +141,4 @@ PAGES = (
     Page("POST", f"{STUDY}/copy", copy),
     Page("GET", f"{STUDY}/delete", to_manage),
     Page("POST", f"{STUDY}/delete", delete),
-    Page("GET", f"{STUDY}/import", import_page),
-    Page("POST", f"{STUDY}/import", learn_table),
-    Page("GET", f"{STUDY}/undo-import", to_import),
-    Page("POST", f"{STUDY}/undo-import", undo_import),
 )

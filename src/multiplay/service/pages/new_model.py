@@ -68,11 +68,11 @@ class ModelView(NamedTuple):
 
 
 def uploaded_model(form: Form) -> UploadedModel:
-    """Return the model of a form: the file ``model``, or the text that an earlier page kept.
+    """Return the model of a form: its file, or the text that an earlier page kept.
 
     Only the strict reader of multiplay reads it: readers of solvers hang on some files.
     """
-    file = form.files.get("model")
+    file = form.files.get("file")
     name = form.get("source")[:LONGEST_PATTERN] if file is None else file.name
     data = form.get("content").encode() if file is None else file.data
     if not data.strip():

@@ -35,6 +35,7 @@ PARTS = ("state", "plan", "tell", "other", "pending")
 STUDY = "/studies/{study}"
 DONE = {
     "imported": "New rows that were imported: {count}. The study has learned from them.",
+    "began": "The study has learned from {count:,} rows. This is its first plan.",
     "created": "The study was created. Ask for its first plan.",
     "asked": "Plan {play} was made.",
     "asked-before": "Plan {play} was made before for this date, by the same request.",
@@ -57,7 +58,7 @@ async def plan_page(context: StudyPageContext, query: PlanQuery) -> Response:
     """Show the plan of a study, with its forms."""
     if query.arms or query.all:  # an address of older versions
         return to(f"{context.base}/lanes?{context.request.url.query}")
-    done = done_text(DONE, query.done, play=query.play, count=query.count)
+    done = done_text(DONE, query.done, play=query.play, count=query.count or 0)
     return await _plan_page(context, done=done)
 
 

@@ -30,16 +30,18 @@ from multiplay.service.pages import (
     savings,
     sessions,
     study_routes,
+    tables,
 )
 from multiplay.service.pages.forms import Form
-from multiplay.service.pages.page_route import Page, PageContext, to
-from multiplay.service.pages.uploads import draft, uploaded
+from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.studies import bounded_verbs
 from multiplay.storage import Store
 from multiplay.studies import wire
+from multiplay.studies.commands.plays import Ask
 
 DONE = {"deleted": "The study was deleted."}
 PART_OF_LIST = 50  # studies on one page
+CHOICES: dict[str, Any] = {"policies": forms.POLICIES, "baselines": savings.BASELINES}
 FIELD_OF = {"baseline": "rule", "loss_range": "low"}  # of a new study
 SearchText = Annotated[str, Field(max_length=200)]
 
@@ -131,7 +133,8 @@ async def studies(context: PageContext, query: ListQuery) -> Response:
     more = shown[-1] if len(names) > len(shown) else None
     done = DONE.get(query.done, "")
     about: dict[str, Any] = {"today": f"{now:%Y-%m-%d}", "notes": context.manager.settings.notes}
-    return await context.page("studies.html", cards=cards, after=more, done=done, **about)
+    about |= {"cards": cards, "after": more, "done": done, "form": Form()}
+    return await context.page("studies.html", **about)
 
 
 async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCard:
@@ -149,40 +152,101 @@ async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCar
 
 
 async def new_page(context: PageContext) -> Response:
-    """Show the form of a new study."""
+    """Show the field for a table, with which a new study begins."""
+    return await _start_page(context, Form())
+
+
+async def _start_page(context: PageContext, form: Form, status: int = 200) -> Response:
+    context.caller.check("manage", context.caller.study)
+    return await context.page("start.html", status, form=form)
+
+
+async def new_form(context: PageContext) -> Response:
+    """Show the form of a new study without a table."""
     context.caller.check("manage", context.caller.study)
     return await _new_page(context, Form())
 
 
-async def _new_page(
-    context: PageContext, form: Form, read: bool = False, status: int = 200
-) -> Response:
-    shown = {"form": form, "kinds": forms.KINDS, "policies": forms.POLICIES, "read": read}
-    shown["baselines"] = savings.BASELINES
-    return await context.page("new.html", status, **shown)
+async def _new_page(context: PageContext, form: Form, status: int = 200) -> Response:
+    return await context.page("new.html", status, form=form, kinds=forms.KINDS, **CHOICES)
 
 
-async def new_from_file(context: PageContext) -> Response:
-    """Fill in the form of a new study from a table of lanes or bills."""
+async def new_from_table(context: PageContext) -> Response:
+    """Show a table of lanes or past costs, and the study that fits it; create it if requested."""
     form = await context.form()
     context.caller.check("manage", context.caller.study)
+    file = form.files.get("file")
+    if file is not None and file.name.lower().endswith(".mps"):
+        return await _model_page(context, form)
     try:
-        values = await context.in_thread(lambda: draft(uploaded(form)))
+        draft = await context.in_thread(lambda: tables.read_draft(form))
     except InvalidInput as error:
-        form.note(error, "file")
-        return await _new_page(context, form, status=422)
-    return await _new_page(context, Form(values), read=True)
+        form.note(context.without_store(error), "file")
+        return await _start_page(context, form, 422)
+    check = None
+    try:
+        check = await context.in_thread(lambda: tables.check_alone(form, draft))
+        form = await context.in_thread(partial(tables.filled, form, draft))
+        if form.get("create") and not tables.changed_note(form, draft):
+            tables.check_skip(form, check)
+            name = await _created_from(context, form, draft)
+            if name is not None:
+                return await _first_plan(context, form, name, draft)
+    except InvalidInput as error:
+        form.note(context.without_store(error), *tables.noted(error))
+    shown: dict[str, Any] = {"view": tables.view_of(form, draft, check, "cost"), "base": ""}
+    shown |= {"words": tables.words_of_form(form), "noun": "cost", "name": "", **CHOICES}
+    shown["note"] = tables.changed_note(form, draft)
+    shown["known"] = form.get("name") in await context.manager.names(context.caller)
+    return await context.page("table.html", 422 if form.errors else 200, form=form, **shown)
+
+
+async def _created_from(context: PageContext, form: Form, draft: tables.TableDraft) -> str | None:
+    """Create a study that has learned from a table; None after recording errors in the form."""
+    name = await _created(context, form)
+    if name is None or not draft.is_complete:
+        return name
+    study = StudyPageContext(context.request, context.visitor, context.verb, name)
+    limits, learn = context.manager.settings.limits, tables.learn_of(form, draft)
+    try:
+        await study.write(
+            Form(), lambda it: bounded_verbs.do(limits, it, learn), verb="learn_table"
+        )
+    except InvalidInput:  # a study that has not learned from its table is not kept
+        await context.manager.delete(name, context.caller)
+        raise
+    return name
+
+
+async def _first_plan(
+    context: PageContext, form: Form, name: str, draft: tables.TableDraft
+) -> Response:
+    """Ask a new study for the plan of today, and go to its page."""
+    study = StudyPageContext(context.request, context.visitor, context.verb, name)
+    limits, today = context.manager.settings.limits, f"{datetime.now(UTC):%Y-%m-%d}"
+    count = len(draft.file.frame) if draft.is_complete else 0
+    done = f"{study.base}?done=began&count={count}"
+    try:
+        act = partial(bounded_verbs.do, limits, command=Ask(), key=today)
+        id = await study.write(Form(), act, lambda play: play.id, verb="ask")
+    except InvalidInput:  # its page says why
+        return to(done)
+    return to(f"{done}&play={id}")
 
 
 async def new_from_model(context: PageContext) -> Response:
     """Show how an optimisation model was understood; create its study if the form says so."""
     form = await context.form()
     context.caller.check("manage", context.caller.study)
+    return await _model_page(context, form)
+
+
+async def _model_page(context: PageContext, form: Form) -> Response:
     try:
         uploaded = await context.in_thread(lambda: new_model.uploaded_model(form))
     except InvalidInput as error:
-        form.note(error, "model")
-        return await _new_page(context, form, status=422)
+        form.note(error, "file")
+        return await _start_page(context, form, 422)
     view = new_model.model_view(uploaded)
     if form.get("arms").strip():
         try:
@@ -195,7 +259,7 @@ async def new_from_model(context: PageContext) -> Response:
         else:
             view = new_model.understood(uploaded, plain, cast(Model, made))
             given = forms.study_of(form, plain) if form.get("create") else None
-            if given is not None and await _created(context, form, given):
+            if given is not None and await _created_of_model(context, form, given):
                 return to(f"{render.url(given.name)}?done=created")
     elif form.get("create") or "arms" in form.values:
         form.errors["arms"] = "Enter a pattern of columns, for example: x[*]"
@@ -203,7 +267,7 @@ async def new_from_model(context: PageContext) -> Response:
     return await context.page("model.html", 422 if form.errors else 200, **shown)
 
 
-async def _created(context: PageContext, form: Form, given: forms.StudyInput) -> bool:
+async def _created_of_model(context: PageContext, form: Form, given: forms.StudyInput) -> bool:
     """Create a study of a model; return whether it was, after recording errors in the form."""
     try:
         act = partial(_create, context, given, [])
@@ -215,35 +279,39 @@ async def _created(context: PageContext, form: Form, given: forms.StudyInput) ->
 
 
 async def create(context: PageContext) -> Response:
-    """Create a study; show the preview of its past bills, if the form has them."""
-    caller, form = context.caller, await context.form()
-    caller.check("manage", caller.study)
+    """Create a study without a table."""
+    form = await context.form()
+    context.caller.check("manage", context.caller.study)
+    name = await _created(context, form)
+    if name is None:
+        return await _new_page(context, form, status=422)
+    return to(f"{render.url(name)}?done=created")
+
+
+async def _created(context: PageContext, form: Form) -> str | None:
+    """Create the study of a form; return its name, or None after recording errors in the form."""
     given = forms.new_study(form)
-    if given is not None:
-        try:
-            actions = await context.manager.build_actions(given.actions)
-            names = [] if actions is None else actions.names
-            limits = await context.in_thread(lambda: savings.baseline_of_form(form, names))
-            if form.get("cost"):
-                with form.noting("cost"):
-                    limits.append(SwitchingCost(forms.a_number("cost", form.get("cost"))))
-            if form.errors:
-                return await _new_page(context, form, status=422)
-            await context.manager.create(
-                given.name, caller, partial(_create, context, given, limits)
-            )
-        except InvalidInput as error:
-            known = context.without_store(error)
-            if known.argument in FIELD_OF:
-                form.errors[FIELD_OF[known.argument]] = forms.error_text(known)
-            else:
-                form.note(known, *forms.NEW_FIELDS, *savings.FIELDS)
+    if given is None:
+        return None
+    try:
+        actions = await context.manager.build_actions(given.actions)
+        names = [] if actions is None else actions.names
+        limits = await context.in_thread(lambda: savings.baseline_of_form(form, names))
+        if form.get("cost"):
+            with form.noting("cost"):
+                limits.append(SwitchingCost(forms.a_number("cost", form.get("cost"))))
+        if form.errors:
+            return None
+        act = partial(_create, context, given, limits)
+        await context.manager.create(given.name, context.caller, act)
+    except InvalidInput as error:
+        known = context.without_store(error)
+        if known.argument in FIELD_OF:
+            form.errors[FIELD_OF[known.argument]] = forms.error_text(known)
         else:
-            base = render.url(given.name)
-            if not form.get("history"):
-                return to(f"{base}?done=created")
-            return await management.preview_of(context, given.name, form)
-    return await _new_page(context, form, status=422)
+            form.note(known, *forms.NEW_FIELDS, *savings.FIELDS)
+        return None
+    return given.name
 
 
 async def to_new(context: PageContext) -> Response:
@@ -280,12 +348,14 @@ PAGES = (
     Page("GET", "/", studies),
     Page("GET", "/new", new_page),
     Page("POST", "/new", create),
-    Page("GET", "/new/file", to_new),
-    Page("POST", "/new/file", new_from_file),
+    Page("GET", "/new/form", new_form),
+    Page("GET", "/new/table", to_new),
+    Page("POST", "/new/table", new_from_table),
     Page("GET", "/new/model", to_new),
     Page("POST", "/new/model", new_from_model),
     *exports.PAGES,
     *management.PAGES,
+    *tables.PAGES,
     *plan_routes.PAGES,
     *study_routes.PAGES,
     *play_routes.PAGES,

@@ -2,8 +2,10 @@
 
 import codecs
 import csv
+import importlib
 import io
 import re
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import unescape
@@ -190,7 +192,7 @@ def test_permissions(place: Place, can: str, study: str | None, allowed: set[str
     place.log_in(can, study=study)
     page = place.get(f"{BASE}/settings")
     assert page.status_code == 200
-    forms = set(re.findall(rf'(?:action="{BASE}/|href="{BASE}/(?=import))(\w+)"', page.text))
+    forms = set(re.findall(rf'(?:method="post" action="{BASE}/|href="{BASE}/(?=import))(\w+)"', page.text))
     assert forms == allowed
     for verb in {"words", "range", "rename", "copy", "delete"} - allowed:
         typed = {"new": "a", "copy": "b", "typed": "no", "unit": "van"}
@@ -260,6 +262,27 @@ def test_bills_are_previewed_and_learned(place: Place, kind: str) -> None:
         }
         assert arms.loc["Lyon->north", "average"] == 120.5
         assert study.verify().ok
+
+
+def test_excel_files_need_no_other_package(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The service, the command line and Python read and write them by themselves."""
+    table = pd.read_csv(io.StringIO(BILLS), sep=";", decimal=",", parse_dates=["date"])
+    content = sheet(table)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "openpyxl"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError):
+        importlib.import_module("openpyxl")
+    page = place.upload("/new/table", "bills.xlsx", content)
+    assert place.post("/new/table", **filled(page), create="yes").status_code == 303
+    (tmp_path / "bills.xlsx").write_bytes(content)
+    with opened(place, "bills") as study:
+        assert study.arms()["seen"].sum() == 2
+        again = study.learn_table(tmp_path / "bills.xlsx", ("depot", "town"), "date", "euros")
+        assert (again.seen, again.known) == (0, 2)
+        study.export(tmp_path / "plans.xlsx")
+    assert place.get("/studies/bills/export?format=xlsx").content.startswith(b"PK")
 
 
 def test_a_table_that_is_known_is_not_imported_again_and_an_import_is_undone(place: Place) -> None:

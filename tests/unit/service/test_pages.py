@@ -84,7 +84,7 @@ def test_what_cannot_be_read_names_the_line(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "x", "nan", "inf", "1_000", "1e999", "0x10", "1,2,3", "1.234,5", "1,234.5"),
+        *("", "x", "nan", "inf", "1_000", "1e999", "0x10", "1,2,3", "1.23,45", "12,34.5"),
         *("1.234", "1,234", "-999.000"),  # a thousand and more, or three decimals
     ],
 )
@@ -96,6 +96,8 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 def test_numbers_are_read_with_either_decimal_mark() -> None:
     read = {text: a_number("high", text) for text in (" 120.5 ", "120,5", "-3", "0,125", "1234,5")}
     assert list(read.values()) == [120.5, 120.5, -3, 0.125, 1234.5]
+    for text in ("1.234,50", "1,234.50", "1.234,50 €", "$1,234.50", "1234,5 EUR", "€ 1.234,5"):
+        assert a_number("high", text) == 1234.5, text
     assert a_whole_number("total", "7") == 7
     for value in (1.0, 1.234, -12.345, 0.125, 1e-9, 123456.789, 1e22):
         assert a_number("high", forms.as_typed(value)) == value

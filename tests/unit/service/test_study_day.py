@@ -15,6 +15,7 @@ from trucks import euros
 import multiplay as mp
 from multiplay.service.pages import bills, plan_forms
 from multiplay.service.pages.forms import Form, UploadedFile
+from multiplay.storage import store_at
 
 PLAN = {"Lyon->north": 2, "Lille->south": 1}
 DAY = "2026-11-17"
@@ -82,7 +83,9 @@ def test_bills_are_read_from_an_excel_file() -> None:
     table.to_excel(content, index=False)
     form = Form(files={"file": UploadedFile("Bills.XLSX", content.getvalue())})
     found = bills.of_form(form, [*PLAN], DAY)
-    assert found == ({"Lyon->north": [120, 12.345], "Lille->south": [None]}, 1)
+    assert found is not None
+    assert found.costs == {"Lyon->north": [120, 12.345], "Lille->south": [None]}
+    assert found.left_out == 1
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_bills_are_read_from_an_excel_file() -> None:
         ("Lyon->north\nLyon->north 3", "", "one cost in row 1"),
         ("Lyon->north 1.234", "", "in row 1, got '1.234'"),
         ("Lyon->north\t1,234\nLyon->north\t1,235", "", "decimal mark"),
-        ("lane\tkm\tcost\nLyon->north\t12\t120", "", "one cost in row 2, got '12', '120'"),
+        ("lane\tkm\tmiles\nLyon->north\t12\t120", "", "one cost in row 2, got '12', '120'"),
         ("lane\tcost", "", "Expected rows"),
         ("   ", "", "Expected rows"),
         ("date;lane;cost\n2026-11-16;Lyon->north;3", "b.csv", "got 1 rows of other days"),
@@ -378,3 +381,89 @@ def test_a_report_is_corrected_and_retracted_by_forms_alone(place: Place) -> Non
     told = place.post(f"{base}/tell", **fixed)
     assert told.headers["location"].endswith("done=told")
     assert study.verify().ok
+
+
+# ---------------------------------------------------------------- the file of the accounting
+
+EXPORT = (
+    "Datum;Diesel €/l;km;Lager;Kunde;Fracht;Zuschlag\n"
+    "17.11.2026;1,65;450;Lyon;north;1.120,50 €;7,00 €\n"
+    "17.11.2026;1,65;450;Lyon;north;95,00 €;8,00 €\n"
+    "17.11.2026;1,65;380;Lille;south;80,00 €;9,00 €\n"
+    "Summe;;;;;1.295,50 €;24,00 €\n"
+    "18.11.2026;1,66;380;Lille;south;1,00 €;1,00 €\n"
+)
+
+
+def test_the_daily_file_has_the_columns_of_an_import() -> None:
+    """A price of fuel and a distance before the costs, German numbers, a sum, another day."""
+    for file in ("b.csv", ""):
+        found, errors = read(EXPORT, file=file)
+        assert not errors
+        assert found.costs == {"Lyon->north": [1120.5, 95.0], "Lille->south": [80.0]}
+        assert found.left_out == 1
+        assert found.columns.loss == "Fracht"
+
+
+def test_units_of_a_row_share_its_cost() -> None:
+    found, errors = read("lane;LKW;Kosten\nLyon->north;2;300,50\nLille->south;1;80\n")
+    assert not errors
+    assert found.costs == {"Lyon->north": [150.25, 150.25], "Lille->south": [80.0]}
+
+
+def plan_of(place: Place) -> mp.Study:
+    """Return a study whose plan of the day is known."""
+    actions = mp.Transport([2, 1], [2, 1], names=(["Lyon", "Lille"], ["north", "south"]))
+    study = mp.Study.create("daily", actions, store=store_at(place.store), seed=5)
+    for day in range(1, 9):  # it is learned which lanes are cheap
+        costs = {"Lyon->north": 90.0, "Lyon->south": 400.0, "Lille->north": 400.0}
+        play = study.ask(key=f"2026-11-0{day}")
+        told = {
+            arm: [costs.get(arm, 80.0) + 3 * day + k for k in range(units)]
+            for arm, units in play.plan.items()
+        }
+        study.tell(play, told)
+    assert study.ask(key=DAY, fixed=PLAN).plan == {**dict.fromkeys(study.actions.names, 0), **PLAN}
+    return study
+
+
+def test_columns_are_chosen_once_and_remembered_for_the_study(place: Place) -> None:
+    plan_of(place)
+    path = "/studies/daily/plays/9"
+    first = place.send(f"{path}/fill", {}, files={"file": ("b.csv", EXPORT.encode())})
+    assert first.status_code == 200
+    assert values(first.text)["arm0"] == "1120.5 95"
+    assert re.search(r'id="tell-column-loss".*?<option selected>Fracht<', first.text, re.DOTALL)
+    table = re.search(r'name="table" hidden>\n(.*?)</textarea>', first.text, re.DOTALL)
+    assert table
+    chosen = {f"column-{role}": name for role, name in (("arm", "Lager"), ("second", "Kunde"))}
+    chosen |= {"column-round": "Datum", "column-loss": "Zuschlag", "table": table[1]}
+    again = place.post(f"{path}/fill", **chosen)
+    assert values(again.text)["arm0"] == "7 8"
+    later = place.send(f"{path}/fill", {}, files={"file": ("c.csv", EXPORT.encode())})
+    assert values(later.text)["arm0"] == "7 8", "the choice is remembered"
+    place.study("other").ask()
+    assert "Zuschlag" not in place.get("/studies/other/plays/1").text
+
+
+def test_a_cost_far_from_what_is_believed_is_asked_about_once(place: Place) -> None:
+    study = plan_of(place)
+    path, usual = "/studies/daily/plays/9/tell", {"arm1": "105"}
+    page = place.post(path, **usual, arm0="104 14")
+    assert page.status_code == 422
+    assert "Nothing was saved yet" in page.text
+    assert re.search(r"Is 14 right\? Usual is \d+ ± [\d.]+\.", page.text)
+    assert 'value="104 14"' in page.text
+    assert [play.id for play in study.pending()] == [9]
+    assert place.post(path, **usual, arm0="104 14", sure="yes").status_code == 303
+    assert not study.pending()
+    corrected = "/studies/daily/plays/9/correct"
+    assert "Is 9999 right?" in place.post(corrected, **usual, arm0="9999 104").text
+    assert place.post(corrected, **usual, arm0="104 106").status_code == 303
+
+
+def test_amounts_are_typed_as_they_are_printed(place: Place) -> None:
+    study = plan_of(place)
+    typed = {"arm0": "160,50 € € 95", "arm1": "1.234,50 EUR", "sure": "yes"}
+    assert place.post("/studies/daily/plays/9/tell", **typed).status_code == 303
+    assert study.plays()["realised"].tolist()[-1] == 160.5 + 95 + 1234.5

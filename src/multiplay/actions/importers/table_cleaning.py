@@ -166,7 +166,7 @@ def _sums(rows: pd.DataFrame, columns: Columns) -> BoolArray:
     keys = {name for name in (*columns.arm, columns.round) if name}
     for name in rows.columns:
         different = rows[name].drop_duplicates()
-        sums = [one for one in different if isinstance(one, str) and _is_sum(one)]
+        sums = [one for one in different if isinstance(one, str) and is_sum(one)]
         where = rows[name].isin(sums).to_numpy(dtype=bool) if sums else False
         found |= where
         if name in keys:
@@ -176,7 +176,7 @@ def _sums(rows: pd.DataFrame, columns: Columns) -> BoolArray:
     return found & lacking
 
 
-def _is_sum(text: str) -> bool:
+def is_sum(text: str) -> bool:
     """Return whether a text is the name of a sum, such as "Zwischensumme Juni"."""
     return text[:1].isalpha() and SUM.match(_fold(text)) is not None
 

@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
 from multiplay._support import deadline
 from multiplay._support.csv_format import CsvFormat, format_of, rows_of
 from multiplay._support.suggestions import suggestion
+from multiplay._support.words import money_text
+from multiplay.actions.importers.table_cleaning import is_sum
+from multiplay.actions.importers.table_columns import Columns, guessed_columns
 from multiplay.errors import InvalidInput
 from multiplay.learner.reports import losses_argument
 from multiplay.service.pages import uploads
 from multiplay.service.pages.forms import (
     MISSING,
+    SIGN,
     Form,
     UploadedFile,
     a_number,
+    a_whole_number,
     as_typed,
     error_text,
 )
 from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
+from multiplay.service.pages.uploads import columns_of_form, fields_of
+from multiplay.studies import Study
 
 MOST_ROWS, MOST_CELLS = 20_000, 200_000
 ARROW = "->"
 DAY_FIRST = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})")
 CURRENCY = re.compile(r"(?<=\d)[^\S\t\r\n]*(?:[€$£¥]|[A-Z]{3})(?=[\t;\r\n]|$)")  # after a number
-ROWS, FILE = "rows", "file"  # names of the fields
+ROWS, FILE, TABLE = "rows", "file", "table"  # names of the fields; TABLE: what filled in others
+SURE = "sure"  # the field that says that unusual costs are right
+FEWEST, FAR, FAR_SHARE = 5, 5.0, 0.25  # units seen; spreads, and a share, from the mean
 OTHER_PLAN = "Check the spelling. If you carried out another plan, enter it under “Another plan”."
+
+
+NO_COLUMNS = Columns((), "", "")
 
 
 class Row(NamedTuple):
@@ -47,10 +59,19 @@ class Bills(NamedTuple):
         The costs by arm, in the order of the rows.
     left_out : int
         How many rows are of another day.
+    columns : Columns
+        The columns that were read, if the first row has their names.
+    names : sequence of str
+        The names of all columns then.
+    text : str
+        The table as text, so that a form can send it again.
     """
 
     costs: dict[str, list[float | None]]
     left_out: int
+    columns: Columns = NO_COLUMNS
+    names: Sequence[str] = ()
+    text: str = ""
 
 
 def field_of(place: int) -> str:
@@ -126,6 +147,35 @@ def of_plan(
     return driven, told
 
 
+def questioned(form: Form, study: Study, told: Mapping[str, Any], plan: Mapping[str, int]) -> bool:
+    """Ask once about costs that are far from what is believed; return whether the form asks.
+
+    ``sure`` in the form is the answer that they are right.
+    """
+    if form.get(SURE):
+        return False
+    facts = study.arms().set_index("arm")
+    usual = {
+        arm: (float(facts["mean"][arm]), float(facts["spread"][arm]))
+        for arm in told
+        if arm in facts.index and facts["seen"][arm] >= FEWEST
+    }
+    for place, arm in enumerate(plan):
+        if arm not in usual or told.get(arm) is None:
+            continue
+        mean, spread = usual[arm]
+        units = told[arm] if isinstance(told[arm], list) else [told[arm] / max(plan[arm], 1)]
+        least = max(FAR * spread, FAR_SHARE * abs(mean))
+        far = [one for one in units if one is not None and abs(one - mean) > least]
+        if far:
+            around = f"{study.words.money(mean)} ± {money_text(spread)}"
+            form.errors[field_of(place)] = f"Is {far[0]:g} right? Usual is {around}."
+    if form.errors:
+        form.errors[""] = "Nothing was saved yet: a value is far from what is usual. Is it right?"
+        form.errors[SURE] = ""
+    return bool(form.errors)
+
+
 def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
     """Record an error in losses for the arm that it names."""
     arms = list(plan)
@@ -135,7 +185,7 @@ def note_loss(form: Form, error: InvalidInput, plan: Mapping[str, int]) -> None:
 
 def _units(name: str, text: str, units: int, partly: bool) -> Any:
     """Return the losses of one arm: a list with one per unit, their total, or None."""
-    typed = re.split(r"[\s;]+", text.strip(" \t\r\n;"))
+    typed = re.split(r"[\s;]+", SIGN.sub("", text).strip(" \t\r\n;"))
     if typed == [""]:
         if partly:
             return None
@@ -163,16 +213,20 @@ def has_rows(form: Form) -> bool:
 def filled(form: Form, plan: Mapping[str, int], key: str | None) -> Form:
     """Return the form with the fields of arms filled from the rows that were pasted or uploaded.
 
-    Errors are recorded for the field of the rows or of the file; the form is then as it was.
+    Without them, the rows that filled in the form before are read again, with the columns that were
+    chosen. Errors are recorded for the field of the rows or of the file; the form is then as it
+    was.
     """
+    if not has_rows(form):
+        form = Form(dict(form.values) | {ROWS: form.get(TABLE)}, form.errors)
     found = of_form(form, [*plan], key)
     if found is None:
         return form
-    values = dict(form.values) | {ROWS: ""}
+    values = dict(form.values) | {ROWS: "", TABLE: found.text, **fields_of(found.columns)}
     for place, arm in enumerate(plan):
         if arm in found.costs:
             values[field_of(place)] = cost_text(found.costs[arm])
-    return Form(values, form.errors)
+    return Form(values, form.errors, columns=found.names)
 
 
 def cost_text(costs: Iterable[float | None]) -> str:
@@ -190,8 +244,12 @@ def of_form(
     place = FILE if FILE in form.files else ROWS
     with form.noting(place):
         if place == FILE:
-            return of_rows(*_rows_of_file(form.files[FILE]), arms, key, hint)
-        return of_rows(*_rows_of_text(form.get(ROWS), arms), arms, key, hint)
+            text, rows, format = _rows_of_file(form.files[FILE])
+        else:
+            text = form.get(ROWS)
+            rows, format = _rows_of_text(text, arms)
+        found = of_rows(rows, format, arms, key, hint, columns_of_form(form))
+        return found._replace(text=text if found.names else "")
     return None
 
 
@@ -201,11 +259,13 @@ def of_rows(
     arms: Sequence[str],
     key: str | None,
     hint: str = OTHER_PLAN,
+    wanted: Columns = NO_COLUMNS,
 ) -> Bills:
     """Return the bills in rows: the name of an arm, in one cell or two, and its cost.
 
-    The first row may have the names of the columns; there may then be other columns of text. Rows
-    with a date other than that of the plan are left out.
+    The first row may have the names of the columns; there may then be other columns, and those with
+    the arm, the date and the cost are the ones that are ``wanted``, or are recognised. Rows with a
+    date other than that of the plan, and sums, are left out.
 
     Examples
     --------
@@ -215,6 +275,9 @@ def of_rows(
     """
     day, known = a_day(key or ""), by_spelling(arms)
     header = _header(rows, known, found)
+    columns, names = _columns(rows, arms, found, wanted) if header else None, list[str]()
+    if columns is not None:
+        names, rows, header = rows[0].cells, [*_of_columns(rows, columns, found)], False
     costs: dict[str, list[float | None]] = {}
     left_out = 0
     for row in rows[1:] if header else rows:
@@ -235,7 +298,7 @@ def of_rows(
         got = f"{left_out} rows of other days" if left_out else "none"
         hint = "Copy the rows with the costs, or choose another file."
         raise InvalidInput("rows", f"rows of {key}" if left_out else "rows", got, hint)
-    return Bills(costs, left_out)
+    return Bills(costs, left_out, columns or NO_COLUMNS, names)
 
 
 def _header(rows: Sequence[Row], known: Mapping[str, str], found: CsvFormat | None) -> bool:
@@ -243,6 +306,40 @@ def _header(rows: Sequence[Row], known: Mapping[str, str], found: CsvFormat | No
     cells = rows[0].cells if rows else []
     value = any(_is_cost(cell, found) or _date(cell) for cell in cells)
     return bool(cells) and not value and _named(cells, known) is None
+
+
+def _columns(
+    rows: Sequence[Row], arms: Sequence[str], format: CsvFormat | None, wanted: Columns
+) -> Columns | None:
+    """Return the columns of rows with a header: those that are wanted, if the table has them."""
+    names, width = rows[0].cells, len(rows[0].cells)
+    if wanted.loss and {*wanted.used} <= {*names}:
+        return wanted
+    import pandas as pd
+
+    cells = [(row.cells + [""] * width)[:width] for row in rows[1:]]
+    frame = pd.DataFrame(cells, columns=names).replace("", None)
+    found = guessed_columns(frame, arms, "." if format is None else format.decimal)
+    return found if found.arm and found.loss and len(rows) > 1 else None
+
+
+def _of_columns(rows: Sequence[Row], columns: Columns, format: CsvFormat | None) -> Iterator[Row]:
+    """Yield rows with the date, the name and the cost of each unit alone."""
+    names = rows[0].cells
+    for row in rows[1:]:
+        cells = dict(zip(names, row.cells + [""] * (len(names) - len(row.cells)), strict=False))
+        day, arm = cells.get(columns.round, ""), [cells[name] for name in columns.arm]
+        if any(map(is_sum, row.cells)) and not (all(arm) and (day or not columns.round)):
+            continue
+        cost, units = cells[columns.loss], 1
+        if columns.units:
+            units = a_whole_number("rows", cells[columns.units])
+        if units != 1 and cost != MISSING:
+            share = repr((_cost(row, cost, format) or 0.0) / max(units, 1))
+            cost = share if format is None else share.replace(".", format.decimal)
+        days = [day] if _date(day) is not None else []
+        for _ in range(units):
+            yield Row(row.line, [*days, *arm, cost])
 
 
 def _arm(
@@ -310,6 +407,7 @@ def _rows_of_text(text: str, arms: Sequence[str]) -> tuple[list[Row], CsvFormat 
     separator = _sure_separator(text)
     if separator is not None:
         return _cells(text, "utf-8", separator)
+    text = SIGN.sub("", text)
     names = sorted(map(spelling, arms), key=len, reverse=True)
     lines = text.splitlines()
     return _few(_typed_cells(line, names) if line.strip() else [] for line in lines), None
@@ -331,12 +429,12 @@ def _typed_cells(line: str, names: Sequence[str]) -> list[str]:
     return [name, *re.split(r"[\s:=]+", plain[len(name) :].strip(" :=,"))]
 
 
-def _rows_of_file(file: UploadedFile) -> tuple[list[Row], CsvFormat | None]:
-    """Return the rows of a CSV or Excel file."""
+def _rows_of_file(file: UploadedFile) -> tuple[str, list[Row], CsvFormat | None]:
+    """Return the text and the rows of a CSV or Excel file."""
     text, encoding = uploads.text_of(file)
     if encoding is None:
-        return _few(rows_of(text, ",")), CsvFormat()
-    return _cells(text, encoding, _sure_separator(text))
+        return text, _few(rows_of(text, ",")), CsvFormat()
+    return text, *_cells(text, encoding, _sure_separator(text))
 
 
 def _cells(text: str, encoding: str, separator: str | None) -> tuple[list[Row], CsvFormat]:

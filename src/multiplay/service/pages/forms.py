@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from multiplay import policies
+from multiplay._support.csv_format import number_in
 from multiplay._support.dates import moment_of
 from multiplay._support.formatting import number
 from multiplay._support.hints import Surface, rendered
@@ -23,7 +24,10 @@ RESERVED = (".", "..")  # names with a meaning of their own in a URL
 # Lyon 3, Lyon: 3, Lyon = 3; a comma is part of a number
 LINE = re.compile(r"(?P<name>.*?)[\s:=;]+(?P<number>[^\s:=;]+)")
 AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")  # one thousand and more, or three decimals
-NUMBER_RULE = "Write 1234.5 or 1234,5, without a mark for thousands."
+NUMBER_RULE = "Write 1234.5, 1234,50 or 1.234,50 €."
+SIGN = re.compile(  # of a currency, beside an amount
+    r"(?<=\d)\s*(?:[€$£¥]|(?:EUR|USD|GBP|CHF)\b)|[€$£¥]\s*(?=[-+]?\d)", re.IGNORECASE
+)
 LONGEST_NAME, LONGEST_LINE = 80, 400  # characters
 MOST_LINES = 500
 
@@ -96,11 +100,14 @@ class Form:
         The error of each field; under "" the error that belongs to no field.
     files : dict
         The file of each field for files that was used.
+    columns : sequence of str
+        The columns of the table that has filled in its fields.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     files: Mapping[str, UploadedFile] = field(default_factory=dict)
+    columns: Sequence[str] = ()
 
     def get(self, name: str, default: str = "") -> str:
         """Return the input of a field."""
@@ -144,20 +151,26 @@ def error_text(error: InvalidInput) -> str:
 def a_number(name: str, text: str) -> float:
     """Return a number, an integer if it is written as one.
 
-    The decimal mark is a point or a comma. ``1.234`` is refused: it is a thousand and more for some
-    readers, and about one for others.
+    The decimal mark is a point or a comma; where both occur, the last one. ``1.234`` is refused: it
+    is a thousand and more for some readers, and about one for others. A currency is left out.
 
     Examples
     --------
     >>> a_number("cost", "12,5"), a_number("cost", "12.5"), a_number("cost", "0,125")
     (12.5, 12.5, 0.125)
+    >>> a_number("cost", "160,50 €"), a_number("cost", "1.234,50"), a_number("cost", "1,234.50")
+    (160.5, 1234.5, 1234.5)
     """
-    typed = text.strip()
+    typed = SIGN.sub("", text).strip()
     got = repr(text)[:60] if typed else "nothing"
     if AMBIGUOUS.fullmatch(typed):
         whole = re.sub(r"[.,]", "", typed)
         hint = f"Write {whole}, or {typed}0 for the decimal number."
         raise InvalidInput(name, "a number that can be read in one way", got, hint)
+    decimal = max(".,", key=typed.rfind)
+    if "." in typed and "," in typed:
+        found = number_in(typed, decimal)
+        typed = typed if found is None else repr(found)
     plain = typed if "." in typed else typed.replace(",", ".", 1)
     try:
         value = int(plain) if re.fullmatch(r"[+-]?\d{1,15}", plain) else float(plain)

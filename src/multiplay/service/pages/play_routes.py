@@ -11,7 +11,7 @@ from starlette.responses import Response
 from multiplay._support.words import noun_of
 from multiplay.errors import InvalidInput, NotFound
 from multiplay.learner.plays import PendingPlay, Receipt
-from multiplay.service.pages import bills, journal_views, play_views
+from multiplay.service.pages import bills, journal_views, play_views, uploads
 from multiplay.service.pages.forms import Form, range_text
 from multiplay.service.pages.page_route import Page, StudyPageContext, done_text, to
 from multiplay.studies import Study, entry_codec, play_history
@@ -85,13 +85,24 @@ async def fill(context: StudyPageContext, play: int) -> Response:
     form = await context.play_form()
     about = await _about(context, play)
     plan = about[0].record.header["plan"]
-    if not bills.has_rows(form):
+    if not bills.has_rows(form) and not form.get(bills.TABLE):
         form.errors[bills.ROWS] = "Paste rows here, or choose a file."
         return await _play_page(context, play, form, status=422)
     key = entry_codec.shown_key(about[0].labels)
-    form = await context.in_thread(partial(bills.filled, form, plan, key))
+    form = await _filled(context, form, plan, key)
     done = "" if form.errors else "Check the numbers, and save them."
-    return await _play_page(context, play, form, done, status=422 if form.errors else 200)
+    response = await _play_page(context, play, form, done, status=422 if form.errors else 200)
+    if form.columns:
+        uploads.remember(response, context.base, uploads.columns_of_form(form))
+    return response
+
+
+async def _filled(
+    context: StudyPageContext, form: Form, plan: dict[str, int], key: str | None
+) -> Form:
+    """Return a form with costs from rows, read with the columns that were last used."""
+    form = uploads.with_remembered(form, context.request)
+    return await context.in_thread(partial(bills.filled, form, plan, key))
 
 
 async def tell(context: StudyPageContext, play: int) -> Response:
@@ -109,10 +120,10 @@ async def tell(context: StudyPageContext, play: int) -> Response:
         return await _play_page(context, play, form, status=409)
     plan = play_views.reportable(found.plan)
     if bills.has_rows(form):
-        form = await context.in_thread(partial(bills.filled, form, plan, found.key))
+        form = await _filled(context, form, plan, found.key)
     partly = bool(form.get("part"))
     told = None if form.errors else bills.losses(form, plan, by_round, partly)
-    if told is not None:
+    if told is not None and not await _questioned(context, form, told, plan):
         given: dict[str, Any] = {"final": not partly, "missing": bills.missing(told)}
         try:
             done: Receipt = await context.write(form, lambda study: study.tell(play, told, **given))
@@ -129,9 +140,9 @@ async def correct(context: StudyPageContext, play: int) -> Response:
     plan, key = about[0].record.header["plan"], entry_codec.shown_key(about[0].labels)
     by_round = await context.read(lambda study: study.policy.learns_from == "round")
     if bills.has_rows(form):
-        form = await context.in_thread(partial(bills.filled, form, plan, key))
+        form = await _filled(context, form, plan, key)
     told = None if form.errors else bills.losses(form, plan, by_round, partly=False)
-    if told is not None:
+    if told is not None and not await _questioned(context, form, told, plan):
         missing = bills.missing(told)
         try:
             await context.write(form, lambda study: study.correct(play, told, missing=missing))
@@ -139,6 +150,16 @@ async def correct(context: StudyPageContext, play: int) -> Response:
         except InvalidInput as error:
             bills.note_loss(form, context.without_store(error), plan)
     return await _play_page(context, play, form, status=422)
+
+
+async def _questioned(
+    context: StudyPageContext, form: Form, told: Any, plan: dict[str, int]
+) -> bool:
+    """Return whether the form now asks about costs that are far from what is believed."""
+    if not isinstance(told, dict):
+        return False
+    asks: bool = await context.read(lambda study: bills.questioned(form, study, told, plan))
+    return asks
 
 
 async def retract(context: StudyPageContext, play: int) -> Response:

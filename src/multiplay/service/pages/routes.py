@@ -31,6 +31,7 @@ from multiplay.service.pages import (
     sessions,
     study_routes,
     tables,
+    uploads,
 )
 from multiplay.service.pages.forms import Form
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
@@ -229,9 +230,12 @@ async def _first_plan(
     try:
         act = partial(bounded_verbs.do, limits, command=Ask(), key=today)
         id = await study.write(Form(), act, lambda play: play.id, verb="ask")
-    except InvalidInput:  # its page says why
-        return to(done)
-    return to(f"{done}&play={id}")
+        done += f"&play={id}"
+    except InvalidInput:  # there is no plan, and the page of the study says so
+        pass
+    response = to(done)
+    uploads.remember(response, study.base, draft.columns)
+    return response
 
 
 async def new_from_model(context: PageContext) -> Response:

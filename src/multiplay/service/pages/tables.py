@@ -37,7 +37,15 @@ from multiplay.errors import InvalidInput
 from multiplay.learner.logged_data import KnownArms, TableCheck, read_table
 from multiplay.service.pages.forms import MOST_LINES, Form, as_lines
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
-from multiplay.service.pages.uploads import PASTED, Upload, uploaded
+from multiplay.service.pages.uploads import (
+    PASTED,
+    Upload,
+    columns_of_form,
+    fields_of,
+    remember,
+    uploaded,
+    with_remembered,
+)
 from multiplay.service.studies import bounded_verbs
 from multiplay.studies import Study
 from multiplay.studies.commands.external import CheckTable, LearnTable
@@ -48,7 +56,6 @@ if TYPE_CHECKING:
 STUDY = "/studies/{study}"
 SHOWN_ROWS, SHOWN_FINDINGS = 6, 8
 DAY_ORDERS = {"": None, "first": True, "month": False}
-FIELDS = tuple(f"column-{role}" for role in ("arm", "second", "round", "loss", "id", "units"))
 PROPOSED = ("kind", "supply", "demand", "caps", "total", "slack", "surplus")  # fields of the set
 CHOICE = "columns for the names, the date and the cost"
 CHANGED = "The columns have changed: check what is read now, then continue."
@@ -156,9 +163,11 @@ def read_draft(form: Form, known: Collection[str] = ()) -> TableDraft:
     """Return the table of a form; its columns are those of the form, or are guessed."""
     upload = uploaded(form)
     raw = upload.read(upload.columns)  # with signs of currencies, and as the user wrote it
-    if form.get("state") or form.get(FIELDS[0]):
-        columns = _columns_of_form(form)
-    else:
+    columns = columns_of_form(form)
+    is_chosen = bool(form.get("state")) or bool(
+        columns.arm and {*columns.used} <= {*upload.columns}
+    )
+    if not is_chosen:
         decimal = "." if upload.format is None else upload.format.decimal
         columns = guessed_columns(raw.frame, known, decimal)
     if missing := [name for name in columns.used if name not in upload.columns]:
@@ -178,11 +187,6 @@ def read_draft(form: Form, known: Collection[str] = ()) -> TableDraft:
     return draft._replace(file=file, accepted=accepted)
 
 
-def _columns_of_form(form: Form) -> Columns:
-    arm, second, *others = map(form.get, FIELDS)
-    return Columns((*filter(None, (arm, second)),), *others)
-
-
 def _state(columns: Columns, form: Form) -> str:
     return hashlib.sha256(repr((tuple(columns), form.get("order"))).encode()).hexdigest()[:16]
 
@@ -190,17 +194,16 @@ def _state(columns: Columns, form: Form) -> str:
 def view_of(form: Form, draft: TableDraft, check: TableCheck | None, noun: str) -> TableView:
     """Return a table as a page shows it."""
     frame, chosen = draft.raw.frame, draft.columns
-    arm, second, *_ = (*chosen.arm, "", "")
-    names = (arm, second, chosen.round, chosen.loss, chosen.id, chosen.units)
-    titles = ("from" if second else "name", "to", "date", noun, "invoice", "units")
-    roles = {name: title for name, title in zip(names, titles, strict=True) if name}
+    fields = fields_of(chosen)
+    titles = ("from" if len(chosen.arm) > 1 else "name", "to", "date", noun, "invoice", "units")
+    roles = {name: title for name, title in zip(fields.values(), titles, strict=True) if name}
     return TableView(
         "" if draft.upload.name == PASTED else draft.upload.name,
         draft.upload.text,
         "" if draft.raw.format is None else str(draft.raw.format),
         [*map(str, frame.columns)],
         ignored_columns(frame, chosen),
-        dict(zip(FIELDS, names, strict=True)),
+        fields,
         roles,
         _first_rows(frame),
         check,
@@ -358,17 +361,14 @@ async def to_import(context: StudyPageContext) -> Response:
 async def _import_page(
     context: StudyPageContext, form: Form, status: int = 200, done: str = ""
 ) -> Response:
-    words, sense, imports = await context.read(
-        lambda study: (study.words, study.actions.sense, study.imports())
-    )
-    shown = {"name": context.name, "base": context.base, "words": words, "noun": noun_of(sense)}
-    shown |= {"imports": imports[::-1], "done": done}
-    return await context.page("import.html", status, form=form, **shown)
+    imports = await context.read(lambda study: study.imports())
+    shown = {"form": form, "imports": imports[::-1], "done": done}
+    return await context.study_page("import.html", "import", status, **shown)
 
 
 async def learn_table(context: StudyPageContext) -> Response:
     """Show what a table contains; learn from it if the form of the preview was sent."""
-    form = await context.play_form()
+    form = with_remembered(await context.play_form(), context.request)
     try:
         known, words, sense = await context.read(
             lambda study: (study.known_arms, study.words, study.actions.sense)
@@ -384,7 +384,9 @@ async def learn_table(context: StudyPageContext) -> Response:
             check_skip(form, check)
             limits, learn = context.manager.settings.limits, learn_of(form, draft)
             told = await context.write(form, lambda study: bounded_verbs.do(limits, study, learn))
-            return to(f"{context.base}?done=imported&count={told.seen + told.missing}")
+            done = to(f"{context.base}?done=imported&count={told.seen + told.missing}")
+            remember(done, context.base, draft.columns)
+            return done
     except InvalidInput as error:
         form.note(context.without_store(error), *noted(error))
     noun = noun_of(sense)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from multiplay._support.csv_format import CsvFormat, decoded, format_of
 from multiplay._support.formatting import legible
 from multiplay._support.frames import TableFile, is_excel, read_text
 from multiplay._support.sheets import TableLimits, sheet_text
+from multiplay.actions.importers.table_columns import Columns
 from multiplay.errors import InvalidInput
 from multiplay.service.pages.forms import Form, UploadedFile
 from multiplay.service.studies.limits import ServiceLimits
 from multiplay.storage.base import LONGEST_NAME
 
-if TYPE_CHECKING:
-    pass
-
+# Fields of the columns of a table
+FIELDS = tuple(f"column-{role}" for role in ("arm", "second", "round", "loss", "id", "units"))
+COOKIE, LONGEST_COOKIE, YEAR = "multiplay_columns", 2_000, 365 * 86_400  # characters, seconds
 PASTED = "pasted.csv"  # the name of a table without a file
 # Reading a file then takes less than 64 MB; its text is sent again in a form
 LIMITS = TableLimits(
@@ -80,3 +85,35 @@ def text_of(file: UploadedFile) -> tuple[str, str | None]:
     if is_excel(file.name):
         return sheet_text(file.data, "file", LIMITS), None
     return decoded(file.data, "file")
+
+
+def columns_of_form(form: Form) -> Columns:
+    """Return the columns that were chosen in a form."""
+    arm, second, *others = map(form.get, FIELDS)
+    return Columns((*filter(None, (arm, second)),), *others)
+
+
+def fields_of(columns: Columns) -> dict[str, str]:
+    """Return the input of the fields of columns."""
+    arm, second, *_ = (*columns.arm, "", "")
+    return dict(zip(FIELDS, (arm, second, *columns[1:]), strict=True))
+
+
+# ---------------------------------------------------------------- columns that are remembered
+
+
+def with_remembered(form: Form, request: Request) -> Form:
+    """Return a form with the columns that were last used for this study, if it has none."""
+    if any(form.get(name) for name in FIELDS):
+        return form
+    known = dict(parse_qsl(request.cookies.get(COOKIE, "")))
+    values = {name: known[name] for name in FIELDS if name in known}
+    return Form({**form.values, **values}, form.errors, form.files, form.columns)
+
+
+def remember(response: Response, base: str, columns: Columns) -> None:
+    """Let the browser remember columns for the pages of a study."""
+    text = urlencode({name: column for name, column in fields_of(columns).items() if column})
+    if columns.loss and len(text) <= LONGEST_COOKIE:
+        options: dict[str, Any] = {"path": base, "httponly": True, "samesite": "strict"}
+        response.set_cookie(COOKIE, text, max_age=YEAR, **options)

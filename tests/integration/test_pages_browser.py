@@ -53,6 +53,8 @@ PATHS = {
     "features": "/studies/featured/lanes",
     "savings": "/studies/lanes/savings",
     "allowance": "/studies/limited/promises",
+    "imported": "/studies/imported",
+    "report": "/studies/imported/report",
     "pending": "/studies/lanes/plays/42",
     "told": "/studies/lanes/plays/7",
     "journal": "/studies/lanes/history?before=9",
@@ -87,6 +89,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     limited.ask()
     german: Any = {"words": mp.Words("EUR", "truck"), "loss_range": (0, 2000)}
     new_study(mp.storage.store_at(store), "german", **german)
+    imported = new_study(mp.storage.store_at(store), "imported")
+    lanes = [*imported.actions.names] * 20
+    days = [f"2026-03-{k // 4 + 1:02}" for k in range(80)]
+    imported.learn_table({"arm": lanes, "round": days, "loss": [50.0 + k % 9 for k in range(80)]})
     typing = new_study(mp.storage.store_at(store), "typing")
     for _ in range(3):
         typing.ask()
@@ -506,6 +512,10 @@ def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
         page.goto(path)
         if name in ("study", "savings"):
             expect(page.locator(".saved-line")).to_contain_text("against a price list")
+        if name == "imported":
+            expect(page.locator("#driven .saved-line")).to_contain_text(
+                "The best plan by these bills"
+            )
         _check(page, name)
 
 

@@ -56,7 +56,7 @@ class PastPlans(NamedTuple):
             found, exact = of_set[day.actions]
             same += exact
             plans.append(found[len(plans) % len(found)] if len(found) else None)
-        shown = f"what was driven on {counted(len(driven), 'imported day')}"
+        shown = f"the plans of {counted(len(driven), 'imported day')}"
         return cls(f"{shown} (the demand is the same for {same} of {len(days)})", plans)
 
 

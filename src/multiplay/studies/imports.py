@@ -143,6 +143,13 @@ def _tables(journal: JournalEntries) -> Iterator[tuple[Entry, bool]]:
         yield entry, entry.number not in changed
 
 
+def tables_that_count(journal: JournalEntries) -> list[LoggedData]:
+    """Return all tables of a journal that were not retracted, with their units."""
+    kept = [entry for entry, counts in _tables(journal) if counts]
+    records = [next(journal.entries(entry.number)).record for entry in kept]
+    return [entry_codec.logged_data_of(record) for record in records]
+
+
 def changes_in_tables(journal: JournalEntries, ranges: Ranges) -> TableChanges | None:
     """Return the changes within the tables that count, from a cache; None without tables."""
     kept = [entry for entry, counts in _tables(journal) if counts]
@@ -150,9 +157,7 @@ def changes_in_tables(journal: JournalEntries, ranges: Ranges) -> TableChanges |
         return None
     known = *(entry.digest for entry in kept), ranges.origin, ranges.span
     if known not in _changes:
-        tables = [next(journal.entries(entry.number)).record for entry in kept]
-        logged = [entry_codec.logged_data_of(record) for record in tables]
-        _changes[known] = TableChanges.of(logged, ranges)
+        _changes[known] = TableChanges.of(tables_that_count(journal), ranges)
         while len(_changes) > MOST_CHANGES:
             _changes.pop(next(iter(_changes)), None)
     return _changes[known]

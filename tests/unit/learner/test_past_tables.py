@@ -129,7 +129,7 @@ def test_savings_against_what_was_driven_on_the_same_demand(tmp_path: Path) -> N
     plans = {key: dict(zip(NAMES, past[k % 4].tolist(), strict=True)) for k, key in enumerate(keys)}
     found, same = study.savings("driven"), study.savings(plans)
     assert (found.total, found.low, found.high) == (same.total, same.low, same.high)
-    assert found.rule.endswith("on 4 imported days (the demand is the same for 12 of 12)")
+    assert found.rule.endswith("of 4 imported days (the demand is the same for 12 of 12)")
     assert study.savings(versus="driven") is found  # from the cache
 
 

@@ -147,7 +147,7 @@ class StudyPageContext(PageContext):
             lambda journal: journal_views.last_entries(journal, 1, words=words)
         )
         frame = {"name": self.name, "base": self.base, "tab": tab, "w": words, "latest": latest}
-        frame |= {"noun": noun_of(sense), "rewards": sense == "max"}
+        frame |= {"noun": noun_of(sense), "rewards": sense == "max", "done": ""}
         return await self.page(template, status, **frame | shown)
 
     async def play_form(self) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -17,8 +17,10 @@ from multiplay.service.pages import (
     cost_views,
     forms,
     journal_views,
+    past_days,
     plan_forms,
     plan_routes,
+    plans,
     savings,
 )
 from multiplay.service.pages.forms import Form
@@ -27,6 +29,7 @@ from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.limits import build_constraint
 from multiplay.studies import Study
 from multiplay.studies.commands.constraints import AddConstraint
+from multiplay.studies.imports import tables_that_count
 
 STUDY = "/studies/{study}"
 DONE = {
@@ -267,6 +270,29 @@ async def _saved(context: StudyPageContext, act: Callable[[Study], Any]) -> Any:
     return await context.manager.saved(context.name, context.caller, act)
 
 
+async def driven(context: StudyPageContext) -> Response:
+    """Return what imported days cost, for the page of the study, which does not wait for it."""
+    return await context.study_page("driven.html", "plan", past=await _past(context))
+
+
+async def report_page(context: StudyPageContext) -> Response:
+    """Show on one page to print what imported days cost, and what their plans would have."""
+    past = await _past(context)
+    against = None if past is None else await _saved(context, past_days.saved_against_driven)
+    now = datetime.now(UTC)
+    best = await context.read(lambda study: plans.current_plan(study, []))
+    shown = {"past": past, "against": against, "best": best, "today": f"{now:%Y-%m-%d}"}
+    return await context.study_page("report.html", "report", **shown)
+
+
+async def _past(context: StudyPageContext) -> past_days.PastDays | None:
+    tables = await context.read_journal(tables_that_count)
+    return cast(
+        "past_days.PastDays | None",
+        await _saved(context, lambda study: past_days.past_days(study, tables)),
+    )
+
+
 async def to_savings(context: StudyPageContext) -> Response:
     """Redirect from the URL of a form to its page."""
     return to(f"{context.base}/savings")
@@ -294,6 +320,8 @@ PAGES = (
     Page("GET", f"{STUDY}/parts", parts),
     Page("GET", f"{STUDY}/events", watch),
     Page("GET", f"{STUDY}/saved", saved),
+    Page("GET", f"{STUDY}/driven", driven),
+    Page("GET", f"{STUDY}/report", report_page),
     Page("GET", f"{STUDY}/savings", savings_page),
     Page("GET", f"{STUDY}/versus", to_savings),
     Page("POST", f"{STUDY}/versus", compare),

@@ -22,6 +22,7 @@ from multiplay.storage import Entry, Journal
 from multiplay.studies import Study, play_history
 from multiplay.studies.export import time_of
 
+FEWEST_PLAYS = 10  # reported plays with which savings are known
 MOST_PENDING = 50  # rows
 SAME = 0.005  # a smaller difference of costs is none
 MOST_ARMS = 200  # names in a list to choose from
@@ -61,7 +62,11 @@ class Comparison(NamedTuple):
 
 
 class PlanTab(NamedTuple):
-    """The content of the first page of a study; ``changes`` are the last ones, as sentences."""
+    """The content of the first page of a study.
+
+    ``changes`` are the last ones, as sentences; ``leads`` is whether imported days are the first
+    thing that it shows, until savings are known.
+    """
 
     kind: str
     asked: int
@@ -79,11 +84,13 @@ class PlanTab(NamedTuple):
     by_round: bool
     day_fields: list[DayField]
     compared: str
+    leads: bool
 
 
 def plan_tab(study: Study) -> PlanTab:
     """Return the first page of a study, in a time that does not grow with its plays."""
     pending = study.pending()
+    reported = study.asked - len(pending)
     plan = current_plan(study, pending)
     units = dict.fromkeys(study.actions.names, 0) if plan is None else served(plan.units)
     return PlanTab(
@@ -103,6 +110,7 @@ def plan_tab(study: Study) -> PlanTab:
         by_round=study.policy.learns_from == "round",
         day_fields=day_fields(study),
         compared="" if study.versus is None else study.versus.text,
+        leads=reported < FEWEST_PLAYS and any(not one.retracted for one in study.imports()),
     )
 
 

@@ -38,6 +38,11 @@
     row.after(next);
   });
 
+  for (const button of document.querySelectorAll("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => print());
+  }
+
   const zoned = document.getElementById("zone");
   if (zoned && zone) zoned.textContent = `Times are in the zone ${zone}.`;
   document.addEventListener("htmx:after:swap", localise);

@@ -136,7 +136,7 @@ def blocks(values: FloatArray, size: int, draws: int = 400) -> float:
     return float(values[picked.reshape(draws, -1)[:, :n]].mean(axis=1).std())
 
 
-def draw_figure(path: Path, curves: dict[str, FloatArray], title: str, ylabel: str) -> None:
+def draw_figure(path: Path, curves: dict[str, FloatArray], title: str, xlabel: str) -> None:
     """Draw cumulative differences to the first curve."""
     figure = Figure(figsize=(8.4, 4.2), layout="constrained")
     ax, first = figure.add_subplot(), next(iter(curves.values()))
@@ -144,7 +144,7 @@ def draw_figure(path: Path, curves: dict[str, FloatArray], title: str, ylabel: s
         if name != ORACLE:  # it would be far away from all others
             colour, dashes = style(number)
             ax.plot(np.cumsum(curve - first), color=colour, linestyle=dashes, label=name)
-    ax.set(title=title, xlabel="round", ylabel=ylabel)
+    ax.set(title=title, xlabel=xlabel, ylabel="sum so far")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -1,6 +1,6 @@
 """The version, where everything can read it, and the commit of the source."""
 
-__version__ = "0.10.0.dev5"
+__version__ = "0.10.0.dev6"
 
 
 def described() -> str:

@@ -38,12 +38,10 @@ class PersistingPosterior:
 
     def __init__(self, posterior: Posterior, state: Arrays) -> None:
         self._posterior = posterior
-        filters, traces, gaps, marks = (
-            state[name][0] for name in ("filters", "traces", "gaps", "marks")
-        )
+        filters, traces, gaps = (state[name][0] for name in ("filters", "traces", "gaps"))
         weights = np.empty(kernels.ROWS)
         found = np.zeros((kernels.JUMPS, len(filters), 3))
-        kernels.believe(filters, traces, gaps, marks, float(state["t"][0]), weights, found)
+        kernels.believe(filters, traces, gaps, float(state["t"][0]), weights, found)
         self._models = 1 + np.flatnonzero(weights[1 : kernels.JUMPS])
         self._found = found[self._models]
         own = weights[self._models]

@@ -9,6 +9,9 @@ the units of a round have in common. A model is (rho, v); v = 0 says that nothin
 keeps a Kalman filter of (mu, x) for each model, with a flat prior of mu and in units of s^2. The
 models are weighed by their forecasts of the reports of all arms; one more model are the hypotheses
 of ``kernels.hypotheses``: changes.
+
+A report of an earlier round than others is filtered in its place: each arm keeps its last reports,
+and its filters as they were before them.
 """
 
 import math
@@ -20,7 +23,6 @@ from multiplay.kernels.hypotheses import (
     H_MEAN,
     H_N,
     LAST_MEAN,
-    LAST_ROUND,
     LAST_UNITS,
     LENGTH,
     WEIGHT,
@@ -53,9 +55,14 @@ EACH = math.log(0.45 / (JUMPS - 1))
 M0, M1, P00, P01, P11, SQUARES, EVIDENCE = range(7)  # of a filter
 FILTER = 7
 # Of an arm: reports and units, their average; squares within rounds, with degrees of freedom; of
-# pairs of successive rounds the squared differences, half of them, 1 / a, and their number.
+# pairs of successive rounds the squared differences, half of them, 1 / a, and their number; the
+# last round; the reports before those that are kept, and the last round of these.
 REPORTS, ALL_UNITS, ALL_MEAN, ALL_WITHIN, ALL_FREEDOM, APART, INVERSE, PAIRS = range(8)
-TRACE = 8
+LATEST, BEFORE, BEFORE_ROUND = range(8, 11)
+TRACE = 11
+ROUND, NOISE, AVERAGE_SEEN = range(3)  # of a report that is kept
+KEPT_REPORTS = 8  # the last ones of an arm, which later ones may be put before
+REPORT = 3
 MEAN, VARIANCE, LONG_RUN = range(3)  # of what is believed of an arm
 OCTAVES = 12  # of the rounds for which an arm was idle
 
@@ -197,19 +204,117 @@ def begin(filters: FloatArray, y: float, R: float) -> None:
         row[P00], row[P01], row[P11] = v + R, -v, v
 
 
+@subroutine
+def observe(
+    filters: FloatArray,
+    n: float,
+    gap: float,
+    R: float,
+    y: float,
+    phi: FloatArray,
+    one: float,
+    asked: int,
+) -> float:
+    """Add a report to the filters of an arm that has n; return the squared error of one model.
+
+    That is in units of the variance that the model ``asked`` forecast.
+    """
+    if n == 0.0:
+        begin(filters, y, R)
+        return 0.0
+    nu, found = min(n - 1.0, MOST_FREE) + FREE, 0.0
+    for g in range(JUMPS):
+        row = filters[g]
+        row[M1], row[P01], row[P11] = ahead(row, g, gap)
+        S = row[P00] + 2.0 * row[P01] + row[P11] + R
+        e = y - row[M0] - row[M1]
+        variance = S * noise_of(row[SQUARES], n, phi[g], one)
+        count = min(max(gap, 1.0), LONGEST)
+        row[EVIDENCE] = FADE * row[EVIDENCE] + count * log_student(e, variance, nu)
+        row[SQUARES] += e * e / S
+        if g == asked:
+            found = e * e / variance
+        k0, k1 = (row[P00] + row[P01]) / S, (row[P01] + row[P11]) / S
+        row[M0] += k0 * e
+        row[M1] += k1 * e
+        p00, p01, p11 = row[P00], row[P01], row[P11]
+        row[P00] = p00 - k0 * k0 * S
+        row[P01] = p01 - k0 * k1 * S
+        row[P11] = p11 - k1 * k1 * S
+    return found
+
+
+@subroutine
+def put_late(
+    filters: FloatArray,
+    before: FloatArray,
+    kept: FloatArray,
+    trace: FloatArray,
+    length: int,
+    phi: FloatArray,
+    one: float,
+) -> None:
+    """Filter the reports of an arm again that are kept, from the filters before them."""
+    filters[:JUMPS] = before
+    n, at = trace[BEFORE], trace[BEFORE_ROUND]
+    for k in range(length):
+        gap = max(kept[k, ROUND] - at, 0.0)
+        observe(filters, n, gap, kept[k, NOISE], kept[k, AVERAGE_SEEN], phi, one, -1)
+        n, at = n + 1.0, max(kept[k, ROUND], at)
+
+
+@subroutine
+def keep(
+    before: FloatArray,
+    kept: FloatArray,
+    trace: FloatArray,
+    now: float,
+    R: float,
+    y: float,
+    phi: FloatArray,
+    one: float,
+) -> int:
+    """Keep a report in the order of rounds; return how many are kept.
+
+    The oldest of too many is added to the filters before them.
+    """
+    length = int(trace[REPORTS] - trace[BEFORE])
+    place = length
+    while place > 0 and kept[place - 1, ROUND] > now:
+        kept[place] = kept[place - 1]
+        place -= 1
+    kept[place, ROUND], kept[place, NOISE], kept[place, AVERAGE_SEEN] = now, R, y
+    if length < KEPT_REPORTS:
+        return length + 1
+    gap = max(kept[0, ROUND] - trace[BEFORE_ROUND], 0.0)
+    observe(before, trace[BEFORE], gap, kept[0, NOISE], kept[0, AVERAGE_SEEN], phi, one, -1)
+    trace[BEFORE] += 1.0
+    trace[BEFORE_ROUND] = max(kept[0, ROUND], trace[BEFORE_ROUND])
+    for k in range(length):
+        kept[k] = kept[k + 1]
+    return length
+
+
 @kernel
 def begin_again(
-    filters: FloatArray, traces: FloatArray, places: IntArray, sums: FloatArray
+    filters: FloatArray,
+    before: FloatArray,
+    traces: FloatArray,
+    places: IntArray,
+    sums: FloatArray,
 ) -> None:
     """Let arms at these places have one report, with the units and the average of these moments."""
     for k in range(len(places)):
         own, trace = filters[places[k]], traces[places[k]]
+        latest = trace[LATEST]
         own[:] = 0.0
         trace[:] = 0.0
+        trace[LATEST] = trace[BEFORE_ROUND] = latest
         if sums[k, N] > 0.0:
             begin(own, sums[k, OF_UNITS], 1.0 / sums[k, N])
-            trace[REPORTS] = 1.0
+            trace[REPORTS] = trace[BEFORE] = 1.0
             trace[ALL_UNITS], trace[ALL_MEAN] = sums[k, N], sums[k, OF_UNITS]
+        before[places[k]] = own[:JUMPS]
 
 
 @kernel
@@ -217,16 +322,18 @@ def learn(
     filters: FloatArray,
     traces: FloatArray,
     gaps: FloatArray,
+    before: FloatArray,
+    kept: FloatArray,
     hypotheses: FloatArray,
     marks: FloatArray,
-    t: IntArray,
+    rounds: IntArray,
     reports: FloatArray,
 ) -> None:
-    """Add the reports of round t, before those of the hypotheses: ``change.learn``."""
+    """Add the reports of a round, before those of the hypotheses: ``change.learn``."""
     d = filters.shape[1]
     coins, phi, weights = np.empty(d), np.empty(ROWS), np.empty(ROWS)
     for trial in range(len(filters)):
-        own, trace, now = filters[trial], traces[trial], float(t[trial])
+        own, trace, now = filters[trial], traces[trial], float(rounds[trial])
         coins_of(trace, coins)
         noises_of(own, trace, coins, phi)
         c, heaviest = in_common(trace), weights_of(own, weights)
@@ -235,39 +342,25 @@ def learn(
             if a == 0.0:
                 continue
             R, n = c + (1.0 - c) / a, trace[i, REPORTS]
-            mark = marks[trial, i]
-            gap = max(now - mark[LAST_ROUND], 0.0)
-            nu = min(n - 1.0, MOST_FREE) + FREE
-            if n == 0.0:
-                begin(own[i], y, R)
-            for g in range(JUMPS if n > 0.0 else 0):
-                row = own[i, g]
-                row[M1], row[P01], row[P11] = ahead(row, g, gap)
-                S = row[P00] + 2.0 * row[P01] + row[P11] + R
-                e = y - row[M0] - row[M1]
-                variance = S * noise_of(row[SQUARES], n, phi[g], coins[i])
-                count = min(max(gap, 1.0), LONGEST)
-                row[EVIDENCE] = FADE * row[EVIDENCE] + count * log_student(e, variance, nu)
-                row[SQUARES] += e * e / S
-                if g == heaviest and gap >= 2.0:
-                    gaps[trial, octave(gap), 0] += min(e * e / variance, LARGEST)
+            mark, gap = marks[trial, i], now - trace[i, LATEST]
+            length = keep(before[trial, i], kept[trial, i], trace[i], now, R, y, phi, coins[i])
+            if n > 0.0 and gap < 0.0:
+                put_late(own[i], before[trial, i], kept[trial, i], trace[i], length, phi, coins[i])
+            else:
+                error = observe(own[i], n, gap, R, y, phi, coins[i], heaviest)
+                if n > 0.0 and gap >= 2.0:
+                    gaps[trial, octave(gap), 0] += min(error, LARGEST)
                     gaps[trial, octave(gap), 1] += 1.0
-                k0, k1 = (row[P00] + row[P01]) / S, (row[P01] + row[P11]) / S
-                row[M0] += k0 * e
-                row[M1] += k1 * e
-                p00, p01, p11 = row[P00], row[P01], row[P11]
-                row[P00] = p00 - k0 * k0 * S
-                row[P01] = p01 - k0 * k1 * S
-                row[P11] = p11 - k1 * k1 * S
             if n > 0.0 and mark[LENGTH] > 0.0:
                 row = own[i, JUMPS]
                 s2 = noise_of(row[SQUARES], n, phi[JUMPS], coins[i])
                 mean, between, few = jump_forecast(hypotheses[trial, i], int(mark[LENGTH]))
                 e, variance = y - mean, between + s2 * (R + few)
-                count = min(max(gap, 1.0), LONGEST)
+                nu, count = min(n - 1.0, MOST_FREE) + FREE, min(max(gap, 1.0), LONGEST)
                 row[EVIDENCE] = FADE * row[EVIDENCE] + count * log_student(e, variance, nu)
                 row[SQUARES] += e * e * s2 / variance
             add_trace(trace[i], reports[trial, i], mark, gap)
+            trace[i, LATEST] = max(now, trace[i, LATEST])
 
 
 @subroutine
@@ -366,7 +459,6 @@ def overlay(
     filters: FloatArray,
     traces: FloatArray,
     gaps: FloatArray,
-    marks: FloatArray,
     t: IntArray,
     shift: FloatArray,
     upper: FloatArray,
@@ -391,7 +483,7 @@ def overlay(
         prior, spread, n = population(own, trace, coins, phi, shift, heaviest)
         for i in range(d):
             g = drawn(weights, uniform(generator) * persists)
-            gap, left = t[trial] + 1.0 - marks[trial, i, LAST_ROUND], MODELS[g, 0] ** SOON
+            gap, left = t[trial] + 1.0 - traces[trial, i, LATEST], MODELS[g, 0] ** SOON
             m0, m1, p00, p01, p11 = next_round(
                 own[i, g],
                 trace[i],
@@ -413,7 +505,6 @@ def believe(
     filters: FloatArray,
     traces: FloatArray,
     gaps: FloatArray,
-    marks: FloatArray,
     t: float,
     weights: FloatArray,
     found: FloatArray,
@@ -433,7 +524,7 @@ def believe(
             weights[g] = 0.0
             continue
         for i in range(d):
-            gap = t + 1.0 - marks[i, LAST_ROUND]
+            gap = t + 1.0 - traces[i, LATEST]
             m0, m1, p00, p01, p11 = next_round(
                 filters[i, g], traces[i], gaps, g, gap, phi[g], coins[i], prior, spread, n
             )

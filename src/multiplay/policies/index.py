@@ -33,7 +33,15 @@ from multiplay.posteriors.averages import Normal
 from multiplay.posteriors.base import Posterior
 from multiplay.posteriors.by_unit import ORDERED
 from multiplay.posteriors.features import FeatureModel, check_width, rows_of
-from multiplay.posteriors.memories import Changes, Discount, Keep, Memory, Persists, Window
+from multiplay.posteriors.memories import (
+    ROUND,
+    Changes,
+    Discount,
+    Keep,
+    Memory,
+    Persists,
+    Window,
+)
 from multiplay.posteriors.moments import LossMoments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -141,7 +149,11 @@ class ArmPolicy(Policy):
             forget(state, 1)
         if "t" in state:
             pass_round(state["t"])
-        self.absorb(actions, state, feedback, rng)
+        memory = self.posterior.memory
+        if isinstance(memory, Persists) and ROUND in play.memo:
+            memory.learn(self.posterior, state, feedback, rng, play.memo[ROUND])
+        else:
+            self.absorb(actions, state, feedback, rng)
 
     def absorb(self, actions: ActionSet, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Learn the losses of every unit, also those of external plans."""
@@ -236,8 +248,11 @@ class IndexPolicy(ArmPolicy):
         return self._theta(actions, state, rng)
 
     def choose(self, actions: ActionSet, state: Arrays, rng: Rng) -> Play:
-        """Play the best action for the index."""
-        return self._plan(actions, state, self._index(actions, state, rng))
+        """Play the best action for the index; late reports need its round where losses persist."""
+        play = self._plan(actions, state, self._index(actions, state, rng))
+        if isinstance(self.posterior.memory, Persists):
+            return Play(play.action, play.memo | {ROUND: state["t"] + 1}, play.cache)
+        return play
 
     def warm(self, actions: ActionSet) -> tuple[str, ...]:
         """Return what the planner keeps of the set."""

@@ -30,6 +30,8 @@ from multiplay.types import Arrays, FloatArray, IntArray
 LONGEST = 10**6  # rounds of a window: the state keeps all of them
 MOMENTS = "moments"  # the state: nine numbers for each arm, see multiplay.kernels.moments
 FILTERS, TRACES, GAPS = PERSISTENCE = "filters", "traces", "gaps"  # of ``Persists``; gaps: shared
+LATE = "filters_before", "last_reports"  # of ``Persists``: where late reports are put in order
+ROUND = "round"  # in the memo of a play: the round to which its report belongs
 COMMON = "common"  # two that all arms share, if a learner's beliefs read the state: ``common_of``
 
 
@@ -300,21 +302,36 @@ class Persists(Changes):
         state = super().start(of, trials, d)
         state[FILTERS] = np.zeros((trials, d, persistence.ROWS, persistence.FILTER))
         state[TRACES] = np.zeros((trials, d, persistence.TRACE))
+        before, last = LATE
+        state[before] = np.zeros((trials, d, persistence.JUMPS, persistence.FILTER))
+        kept = persistence.KEPT_REPORTS + 1, persistence.REPORT
+        state[last] = np.zeros((trials, d, *kept))
         return state | {GAPS: np.zeros((trials, persistence.OCTAVES, 2))}
 
-    def learn(self, of: Sums, state: Arrays, feedback: Feedback, rng: Rng) -> None:
-        """Learn the report of each arm; hypotheses come last, for they forecast it too."""
+    def learn(
+        self,
+        of: Sums,
+        state: Arrays,
+        feedback: Feedback,
+        rng: Rng,
+        rounds: IntArray | None = None,
+    ) -> None:
+        """Learn the report of each arm; hypotheses come last, for they forecast it too.
+
+        ``rounds`` are those to which the report belongs, the last one if not given.
+        """
         filters, traces, gaps = (state[name] for name in PERSISTENCE)
-        hypotheses, marks, t = state["hypotheses"], state["marks"], state["t"]
-        reports = summaries(state, feedback)
-        persistence.learn(filters, traces, gaps, hypotheses, marks, t, reports)
+        before, last, hypotheses, marks = (state[name] for name in (*LATE, "hypotheses", "marks"))
+        own, at = (filters, traces, gaps, before, last), state["t"] if rounds is None else rounds
+        persistence.learn(*own, hypotheses, marks, at, summaries(state, feedback))
         super().learn(of, state, feedback, rng)
 
     def restart(self, of: Sums, state: Arrays, restart: Restart) -> None:
         """Let each arm begin with one report, the average of what counts."""
         super().restart(of, state, restart)
-        for arrays in zip(state[FILTERS], state[TRACES], strict=True):
-            persistence.begin_again(*arrays, restart.places, restart.sums)
+        arrays = state[FILTERS], state[LATE[0]], state[TRACES]
+        for trial in zip(*arrays, strict=True):
+            persistence.begin_again(*trial, restart.places, restart.sums)
 
 
 def follow(state: Arrays, reports: FloatArray) -> None:

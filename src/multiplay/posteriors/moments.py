@@ -146,7 +146,7 @@ class LossMoments(Posterior):
         """Return theta, where losses may persist with the means of the next round."""
         if FILTERS in state:
             filters, traces, gaps = (state[name] for name in PERSISTENCE)
-            own = filters, traces, gaps, given.marks, given.t, given.shift, given.upper
+            own = filters, traces, gaps, given.t, given.shift, given.upper
             persistence.overlay(given.generators, *own, actions.sign, theta)
         return theta
 

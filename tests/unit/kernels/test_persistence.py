@@ -13,6 +13,7 @@ from multiplay.kernels.persistence import (
     ALL_UNITS,
     EVIDENCE,
     JUMPS,
+    LATEST,
     LONG_RUN,
     M0,
     M1,
@@ -109,12 +110,10 @@ def test_evidence_is_that_of_forecasts_and_counts_for_the_gap() -> None:
 def test_beliefs_are_dense_forecasts_with_a_prior_of_all_arms(seed: int) -> None:
     """Mean and variance of the next round, and the long-run mean, of every model with weight."""
     state, seen = told(60, seed)
-    filters, traces, gaps, marks = (
-        state[name][0] for name in ("filters", "traces", "gaps", "marks")
-    )
+    filters, traces, gaps = (state[name][0] for name in ("filters", "traces", "gaps"))
     weights, found = np.empty(JUMPS + 1), np.zeros((JUMPS, D, 3))
     now = float(state["t"][0])
-    kernels.believe(filters, traces, gaps, marks, now, weights, found)
+    kernels.believe(filters, traces, gaps, now, weights, found)
     assert weights.sum() == pytest.approx(1.0)
     n, total = traces[:, REPORTS], traces[:, ALL_UNITS] @ traces[:, ALL_MEAN]
     mean = total / traces[:, ALL_UNITS].sum()
@@ -142,3 +141,64 @@ def test_beliefs_are_dense_forecasts_with_a_prior_of_all_arms(seed: int) -> None
             expected = {MEAN: dense.mean.sum(), VARIANCE: together, LONG_RUN: dense.mean[0]}
             for column, value in expected.items():
                 assert found[g, i, column] == pytest.approx(value, rel=1e-5, abs=1e-9)
+
+
+def delivered(rng: np.random.Generator, rounds: int, late: int) -> list[int]:
+    """Return rounds in the order in which their reports come, each up to ``late`` rounds late."""
+    order = np.argsort(np.arange(rounds) + rng.integers(0, late + 1, rounds), kind="stable")
+    return [int(t) + 2 for t in order]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("late", [2, 6])
+def test_late_reports_are_filtered_in_the_order_of_their_rounds(seed: int, late: int) -> None:
+    """The twin filters all reports again from the start, in order; each arm has one a round."""
+    rng, memory, rounds = np.random.default_rng(seed), Persists(), 40
+    of = Moments(memory)
+    state = memory.start(of, 1, D)
+    losses, units = rng.random((rounds + 2, D)), rng.integers(1, 4, (rounds + 2, D))
+    idle = rng.random((rounds + 2, D)) < 0.3
+    seen = [list[Seen]() for _ in range(D)]
+    order = delivered(rng, rounds, late)
+    assert order != sorted(order)
+    for t in order:
+        state["t"] += 1
+        reports = np.zeros((1, D, KEPT))
+        for i in range(D):
+            if not idle[t, i]:
+                reports[0, i, [UNITS, AVERAGE]] = units[t, i], losses[t, i]
+                seen[i].append(Seen(t, float(units[t, i]), float(losses[t, i])))
+        feedback = Feedback.of_reports(reports)
+        memory.learn(of, state, feedback, Streams.spawn(0, 0, [0]), np.array([t]))
+    for i, told_so in enumerate(seen):
+        in_order = sorted(told_so)
+        assert state["traces"][0, i, LATEST] == in_order[-1].round
+        for g in range(JUMPS):
+            model = float(MODELS[g, 0]), float(MODELS[g, 1])
+            row = state["filters"][0, i, g]
+            dense = twin.given(in_order, noises(in_order), model, in_order[-1].round)
+            scale = 1 + abs(dense.covariance).max()
+            np.testing.assert_allclose(row[[M0, M1]], dense.mean, rtol=1e-6, atol=1e-9 * scale)
+            found = [[row[P00], row[P01]], [row[P01], row[P11]]]
+            np.testing.assert_allclose(found, dense.covariance, rtol=1e-6, atol=1e-9 * scale)
+            squares = sum(e**2 / S for e, S in twin.forecasts(in_order, noises(in_order), model))
+            assert row[SQUARES] == pytest.approx(squares, rel=1e-6)
+
+
+def test_a_report_that_is_later_than_all_that_are_kept_comes_before_these() -> None:
+    """Of 20 reports the last 8 are kept: one of round 2 counts as one of the round before them."""
+    memory = Persists()
+    of, rng = Moments(memory), Streams.spawn(0, 0, [0])
+    state = memory.start(of, 1, 1)
+    for t in [*range(3, 23), 2]:
+        state["t"] += 1
+        reports = np.zeros((1, 1, KEPT))
+        reports[0, 0, [UNITS, AVERAGE]] = 1.0, 0.02 * t
+        memory.learn(of, state, Feedback.of_reports(reports), rng, np.array([t]))
+    in_order = [Seen(t, 1.0, 0.02 * t) for t in range(3, 23)]
+    in_order.insert(12, Seen(14, 1.0, 0.04))
+    for g in range(1, JUMPS):
+        model = float(MODELS[g, 0]), float(MODELS[g, 1])
+        dense = twin.given(in_order, noises(in_order), model, 22)
+        row = state["filters"][0, 0, g]
+        np.testing.assert_allclose(row[[M0, M1]], dense.mean, rtol=1e-5, atol=1e-7)

@@ -161,3 +161,40 @@ def test_what_cannot_read_the_filters_is_refused(make: Any) -> None:
     with pytest.raises(mp.InvalidInput) as error:
         make()
     assert error.value.argument in ("memory", "rule")
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_forecasts_are_for_the_play_that_is_asked_with_reports_that_are_late(delay: int) -> None:
+    """Reports come some rounds after their play: intervals hold its losses, and are wider."""
+    losses = losses_of(0.9, 260, seed=4)
+    learner, open_plays = mp.Learner(ZONES, PERSISTS, seed=1), list[tuple[int, Any]]()
+    held, widths = [], []
+    for t, today in enumerate(losses):
+        arms = learner.arms()
+        if t >= 60:
+            held.append((arms["low"] <= today) & (today <= arms["high"]))
+            widths.append((arms["high"] - arms["low"])[arms["seen"] > 0].mean())
+        play = learner.ask()
+        of = dict(zip(ZONES.names, today.tolist(), strict=True))
+        open_plays.append((play.id, {arm: [of[arm]] * n for arm, n in play.plan.items()}))
+        if len(open_plays) > delay:
+            learner.tell(*open_plays.pop(0))
+    assert 0.88 <= np.mean(held) <= 0.995
+    assert (np.mean(widths) > 0.6) == (delay > 0)
+
+
+def test_reports_in_another_order_give_the_same_forecasts() -> None:
+    """Two learners with the same plays: one is told every third report four plays later."""
+    losses, plan = losses_of(0.9, 120, seed=2), dict.fromkeys(ZONES.names[:2], 1)
+    one, other = (mp.Learner(mp.Budget(2, [1, 1], names=[*plan]), PERSISTS) for _ in range(2))
+    told: dict[int, dict[str, list[float]]] = {}
+    for t in range(120):
+        report = {arm: [float(losses[t, i])] for i, arm in enumerate(plan)}
+        one.tell(one.ask().id, report)
+        told[other.ask().id] = report
+        for id in [id for id in told if id % 3 or id <= t - 3]:
+            other.tell(id, told.pop(id))
+    for id, report in told.items():
+        other.tell(id, report)
+    means, late = (learner.arms()["mean"].to_numpy() for learner in (one, other))
+    np.testing.assert_allclose(late, means, atol=0.05)

@@ -28,7 +28,7 @@ from multiplay.service.pages.page_route import Page
 from multiplay.service.pages.routes import PAGES
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits
-from multiplay.service.studies.manager import JournalPool
+from multiplay.service.studies.manager import IdlePool
 from multiplay.storage import Head, Store, store_at
 
 TRANSPORT = {"type": "Transport", "supply": [2, 1], "demand": [1, 2]}
@@ -352,7 +352,7 @@ def test_a_deleted_study_takes_its_keys_with_it(renamed: Renamed) -> None:
     [
         ("delete_study", "store", "delete"),
         ("ask", mp.Study, "together"),
-        ("list_entries", JournalPool, "use"),
+        ("list_entries", IdlePool, "use"),
         ("verify", mp.Study, "open"),
         ("export", mp.Study, "open"),
     ],

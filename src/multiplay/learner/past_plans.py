@@ -40,10 +40,14 @@ class PastPlans(NamedTuple):
     @classmethod
     def of(cls, days: Sequence[PlayedDay], past: Sequence[Bills]) -> PastPlans:
         """Return the plans of the past for days; raise ``InvalidInput`` if nothing was driven."""
-        names = {name: k for k, name in enumerate({name: 0 for one in past for name in one.names})}
+        of_arms = {tuple(one.names): np.zeros(0, dtype=np.int64) for one in past}
+        known = dict.fromkeys(name for arms in of_arms for name in arms)
+        names = dict(zip(known, range(len(known)), strict=True))
+        for arms in of_arms:
+            of_arms[arms] = np.array([names[name] for name in arms], dtype=np.int64)
         driven = np.zeros((len(past), len(names)), dtype=np.int64)
         for row, one in zip(driven, past, strict=True):
-            row[[names[name] for name in one.names]] = one.units
+            row[of_arms[tuple(one.names)]] = one.units
         driven = driven[driven.any(axis=1)]
         if not len(driven):
             hint = "Import the bills of the past with learn_table(...), or use InProportion()."

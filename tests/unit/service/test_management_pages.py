@@ -192,7 +192,8 @@ def test_permissions(place: Place, can: str, study: str | None, allowed: set[str
     place.log_in(can, study=study)
     page = place.get(f"{BASE}/settings")
     assert page.status_code == 200
-    forms = set(re.findall(rf'(?:method="post" action="{BASE}/|href="{BASE}/(?=import))(\w+)"', page.text))
+    links = rf'(?:method="post" action="{BASE}/|href="{BASE}/(?=import))(\w+)"'
+    forms = set(re.findall(links, page.text))
     assert forms == allowed
     for verb in {"words", "range", "rename", "copy", "delete"} - allowed:
         typed = {"new": "a", "copy": "b", "typed": "no", "unit": "van"}

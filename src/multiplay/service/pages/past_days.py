@@ -14,6 +14,7 @@ from multiplay._support.words import Words, money_text
 from multiplay.actions import ActionSet, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
+from multiplay.learner import facts
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.past_plans import DRIVEN
 from multiplay.service.pages.drawings import ChartDay, CostChart, cost_chart
@@ -201,11 +202,11 @@ def _arms(
     units, rows = plural(words.unit), []
     order = np.argsort(-average, kind="stable")
     shown = [k for k in order.tolist() if average[k] or past.get(study.actions.names[k])]
-    for k in shown[:MOST_ROWS]:
-        arm = known.iloc[k]
-        texts = number(round(past.get(arm.name, 0.0), 1)), number(round(float(average[k]), 1))
+    for k, arm in zip(shown, facts.rows_of(known.iloc[shown[:MOST_ROWS]]), strict=False):
+        name = study.actions.names[k]
+        texts = number(round(past.get(name, 0.0), 1)), number(round(float(average[k]), 1))
         ends = words.ends(arm.low, arm.high)
-        rows.append([str(arm.name), *texts, money_text(arm["mean"]), ends, f"{arm.seen:.0f}"])
+        rows.append([name, *texts, money_text(arm.mean), ends, f"{arm.seen:.0f}"])
     heads = [f"{units} per {words.round} so far", "in the plans", words.in_currency("mean")]
     note = left_out(len(shown) - MOST_ROWS, plural(words.arm))
     return Table("", [words.arm, *heads, "95 % interval", "bills"], rows, note)

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound, StoreError
@@ -34,10 +34,12 @@ from multiplay.studies.entry_codec import Request
 log = logging.getLogger("multiplay.service")
 
 T = TypeVar("T")
+C = TypeVar("C")
 P = ParamSpec("P")
 THREADS = 16  # and one for each request that has integer programs solved
 MOST_OPEN_STUDIES = 24  # each has a connection to the store
 MOST_IDLE = 8  # journals
+MOST_COMPARED = 4  # studies that are kept open for comparisons
 PAUSES = (0.01, 0.03, 0.1, 0.3)  # seconds, until the server has ended a closed connection
 MOST_JOBS = 2_000  # waiting for one study
 HEAD_LIFETIME = 0.2  # seconds for which the last entry of a study is cached for event streams
@@ -69,7 +71,9 @@ class StudyManager:
             threads, "multiplay", self._solvers.use_in_thread, (self._solving_seconds,)
         )
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
-        self._journals = JournalPool(self.store)
+        self._journals = IdlePool[Journal](self.store.open, lambda one: one.close(), MOST_IDLE)
+        opened = partial(Study.open, store=self.store)
+        self._compared = IdlePool(opened, Study.disconnect, MOST_COMPARED)
         self._verifications = asyncio.Semaphore(VERIFICATIONS)
         self._exports = asyncio.Semaphore(EXPORTS)
         self._comparisons = asyncio.Semaphore(COMPARISONS)
@@ -85,6 +89,7 @@ class StudyManager:
         for batcher in self._batchers.values():
             batcher.close()
         self._journals.close()
+        self._compared.close()
         self._authenticator.close()
 
     # ------------------------------------------------------------ keys
@@ -274,13 +279,8 @@ class StudyManager:
         The study has a connection of its own, so that other requests to it do not wait.
         """
         await self._admit(caller, "read", name)
-
-        def compare() -> T:
-            with Study.open(name, store=self.store) as study:
-                return act(study)
-
         async with self._comparisons:
-            return await self._read_confirmed(name, caller, compare)
+            return await self._read_confirmed(name, caller, partial(self._compared.use, name, act))
 
     async def export(self, name: str, caller: Caller, format: str, wide: bool) -> bytes:
         """Return a file with the plans of a study, read on a connection of its own; one at a time.
@@ -401,7 +401,7 @@ class StudyManager:
 
     def _close_idle(self) -> None:
         """Close the idle connection that was not used for longest, if there is one."""
-        if not self._journals.close_oldest():
+        if not (self._journals.close_oldest() or self._compared.close_oldest()):
             any(one.close_if_idle() for one in tuple(self._batchers.values()))  # the first of them
 
 
@@ -417,16 +417,19 @@ def _check_exported(rows: int) -> None:
         raise InvalidInput("export", expected, "more", hint)
 
 
-class JournalPool:
-    """Open journals for long reads, the most recently used last: a connection takes time."""
+class IdlePool(Generic[C]):
+    """Open journals or studies for long reads, each for one thread at a time.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._idle: list[tuple[str, Journal]] = []
+    To open one takes time: a connection, and the replay of a journal.
+    """
+
+    def __init__(self, opened: Callable[[str], C], closed: Callable[[C], None], most: int) -> None:
+        self._open, self._close, self._most = opened, closed, most
+        self._idle: list[tuple[str, C]] = []  # the most recently used last
         self._lock = threading.Lock()
 
-    def use(self, name: str, act: Callable[[Journal], T]) -> T:
-        """Call a function with the journal of a study."""
+    def use(self, name: str, act: Callable[[C], T]) -> T:
+        """Call a function with the journal of a study, or with the study."""
         kept = self._take(name)
         if kept is not None:
             try:
@@ -434,40 +437,40 @@ class JournalPool:
             except NotFound as error:
                 if not is_deleted(error):
                     raise
-        return self._use(name, self._store.open(name), act)  # perhaps a new study of this name
+        return self._use(name, self._open(name), act)  # perhaps a new study of this name
 
     def close(self) -> None:
-        """Close all journals."""
+        """Close all that are idle."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for _, journal in idle:
-            journal.close()
+        for _, one in idle:
+            self._close(one)
 
     def close_oldest(self) -> bool:
-        """Close the journal that was not used for longest; return whether there was one."""
+        """Close the one that was not used for longest; return whether there was one."""
         with self._lock:
             oldest = self._idle.pop(0)[1] if self._idle else None
         if oldest is not None:
-            oldest.close()
+            self._close(oldest)
         return oldest is not None
 
-    def _take(self, name: str) -> Journal | None:
+    def _take(self, name: str) -> C | None:
         with self._lock:
-            for place, (kept, journal) in reversed([*enumerate(self._idle)]):
+            for place, (kept, one) in reversed([*enumerate(self._idle)]):
                 if kept == name:
                     del self._idle[place]
-                    return journal
+                    return one
         return None
 
-    def _use(self, name: str, journal: Journal, act: Callable[[Journal], T]) -> T:
+    def _use(self, name: str, one: C, act: Callable[[C], T]) -> T:
         try:
-            result = act(journal)
+            result = act(one)
         except BaseException:
-            journal.close()
+            self._close(one)
             raise
         with self._lock:
-            self._idle.append((name, journal))
-            is_full = len(self._idle) > MOST_IDLE
+            self._idle.append((name, one))
+            is_full = len(self._idle) > self._most
         if is_full:
             self.close_oldest()
         return result

@@ -323,7 +323,7 @@ def test_user_input_is_not_replaced(watched: Watched, service: Service) -> None:
     expect(field).to_have_value("12")
     expect(page.locator("#key")).to_have_value("my plan")
     page.get_by_role("button", name="Save the costs").click()
-    expect(page.get_by_role("alert")).to_contain_text("is not pending any more")
+    expect(page.get_by_role("alert")).to_contain_text("no longer waits for a report")
 
 
 def test_the_keyboard_is_enough(watched: Watched, service: Service) -> None:

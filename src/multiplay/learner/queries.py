@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multiplay._support.formatting import number
-from multiplay._support.words import Words
+from multiplay._support.words import Words, money_text
 from multiplay.actions import ActionSet
 from multiplay.constraints import Constraint
 from multiplay.errors import InvalidInput
@@ -348,11 +347,11 @@ def effect_texts(state: PolicyState, table: pd.DataFrame) -> list[str]:
             subject = f"each {per}" if per[:1].isdigit() else per
             texts.append(_percentage(subject, effect, low, high))
             continue
-        ends = "" if np.isnan(low) else f" ({number(low)} to {number(high)})"
+        ends = "" if np.isnan(low) else f" ({money_text(low)} to {money_text(high)})"
         subject = f"each {per} {verb}" if per[:1].isdigit() else f"{per} adds"
         if feature == "1":
             subject = f"a unit {verb}"
-        text = f"{subject} {number(effect)}{ends}"
+        text = f"{subject} {money_text(effect)}{ends}"
         others = " and ".join(dict.fromkeys(categories))
         texts.append(f"{text}, compared with the average {others}" if others else text)
     return texts

@@ -23,7 +23,7 @@ from multiplay._support.words import Words, money_text, verb_of
 from multiplay.errors import InvalidInput
 from multiplay.learner.constraints import ConstraintReport
 from multiplay.learner.facts import constraint_text, rows_of
-from multiplay.learner.plays import TOLD
+from multiplay.learner.plays import PENDING, TOLD
 from multiplay.learner.promises import PromiseReport
 from multiplay.learner.switching import SwitchingReport
 from multiplay.reports.study import StudyFacts
@@ -295,11 +295,12 @@ def _until(change: Any) -> str:
 def last_plays_table(facts: StudyFacts, surface: Surface = Surface.PYTHON) -> Table:
     """Return the last plays."""
     told = "reported" if surface is Surface.PAGE else "told"
+    texts = {TOLD: told} | ({PENDING: "waits"} if surface is Surface.PAGE else {})
     rows = [
         [
             str(play.id),
             legible(play.key or UNKNOWN),
-            told if play.status == TOLD else str(play.status),
+            texts.get(play.status, str(play.status)),
             minute(play.asked),
             minute(play.told),
             f"{play.seen} of {play.units}",

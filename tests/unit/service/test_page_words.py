@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from featured import ask_and_tell as ask_with_features
+from featured import featured_study
 from page_client import Place, browsing
+from trucks import ask_and_tell
 
 import multiplay as mp
 from multiplay.service.studies import demonstration
@@ -63,7 +66,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     )
     play = clipping.ask()
     clipping.tell(play, {name: [130.0] * units for name, units in play.plan.items()})
+    featured = featured_study(store_at(store), "featured", words=mp.Words("EUR", "truck", "lane"))
+    with featured.together():
+        ask_with_features(featured, 12)
+    featured.ask(features={"fuel": 1.5, "weekday": "Mon", "rain": True})
     with browsing(store) as found:
+        nameless = found.study("nameless", words=mp.Words("EUR", "truck", "lane", "day"))
+        with nameless.together():
+            ask_and_tell(nameless, 15)
+        nameless.set_versus(mp.PriceList(dict.fromkeys(nameless.actions.names, 60.0)))
+        nameless.ask()
+        nameless.ask()
         yield found
 
 

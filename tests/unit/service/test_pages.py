@@ -496,7 +496,7 @@ def test_a_day_by_forms_alone(place: Place) -> None:
     assert "600" in shown
     late = place.post("/studies/lanes/plays/1/tell", **typed | {fields[0]: "77 nobody"})
     assert late.status_code == 409
-    assert "is not pending any more" in late.text
+    assert "no longer waits for a report" in late.text
     assert 'value="77 nobody"' in late.text, "in the form that corrects the report"
     place.post("/studies/lanes/ask", key="Tuesday", supply="Lyon 1\nLille 4")
     assert mp.Study.open("lanes", store=place.store).pending()[0].plan["Lyon->north"] <= 1

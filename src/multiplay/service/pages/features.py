@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay._support.formatting import Table, between, number
+from multiplay._support.formatting import Table, left_out, plural
+from multiplay._support.words import Words, money_text
 from multiplay.errors import InvalidInput
 from multiplay.features import Category, Flag, Number
 from multiplay.learner import facts
@@ -30,7 +31,7 @@ class DayField(NamedTuple):
     kind : str
         "number", "category" or "flag".
     hint : str
-        The unit, and the value of the last play.
+        The unit, and the value of the last plan.
     levels : tuple of str
         The levels of a category.
     """
@@ -65,7 +66,7 @@ def day_fields(study: Study) -> list[DayField]:
         return []
     fields = []
     for place, (name, last) in enumerate(study.day_features().items()):
-        column, known = declared.columns[name], "" if last is None else f"last play: {_shown(last)}"
+        column, known = declared.columns[name], "" if last is None else f"last plan: {_shown(last)}"
         unit = column.unit if isinstance(column, Number) else ""
         hint = ", ".join(filter(None, (unit and f"in {unit}", known)))
         kind = "flag" if isinstance(column, Flag) else "number"
@@ -124,15 +125,15 @@ def drivers(study: Study) -> Drivers | None:
         EffectRow(str(row.feature), str(row.text), bool(row.changes_plans))
         for row in facts.rows_of(effects.head(MOST_ROWS))
     ]
-    return Drivers(rows, _arms(own), effects.attrs.get("misfit", ""))
+    return Drivers(rows, _arms(own, study.words), effects.attrs.get("misfit", ""))
 
 
-def _arms(own: pd.DataFrame) -> Table:
+def _arms(own: pd.DataFrame, words: Words) -> Table:
     """Return the own effects of arms, the largest first."""
     order = own["effect"].abs().sort_values(ascending=False, kind="stable").index[:MOST_ROWS]
     cells = [
-        [str(row.arm), number(row.effect), between(row.low, row.high)]
+        [str(row.arm), money_text(row.effect), words.ends(row.low, row.high)]
         for row in facts.rows_of(own.loc[order])
     ]
-    note = f"{len(cells)} of {len(own)} arms, the largest effects." if len(cells) < len(own) else ""
-    return Table("", ["arm", "own effect", "95 % interval"], cells, note)
+    note = left_out(len(own) - len(cells), plural(words.arm))
+    return Table("", [words.arm, "own effect", "95 % interval"], cells, note)

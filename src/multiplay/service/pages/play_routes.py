@@ -116,7 +116,7 @@ async def tell(context: StudyPageContext, play: int) -> Response:
     found, by_round = await context.read(pending)
     if found is None:
         await _about(context, play)  # raises NotFound for a play that does not exist
-        form.errors[""] = "This plan is not pending any more. The values below were not saved."
+        form.errors[""] = "This plan no longer waits for a report. The values below were not saved."
         return await _play_page(context, play, form, status=409)
     plan = play_views.reportable(found.plan)
     if bills.has_rows(form):

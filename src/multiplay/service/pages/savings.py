@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -151,23 +152,37 @@ def saved_view(saved: Savings) -> SavedView:
     did = "saved" if saved.sense == "min" else "gained"
     columns = ["week", plural(words.round), words.in_currency(did), ends]
     weeks = [
-        [one.week, f"{one.days}", money_text(one.saved), words.ends(one.low, one.high)]
+        [_of_plans(one.week), f"{one.days}", money_text(one.saved), words.ends(one.low, one.high)]
         for one in saved.by_week
     ]
     units = plural(words.unit)
     known = [words.arm, f"rule's {units}", f"{units} of plans", "bills", "last bill"]
     arms = [
-        [one.arm, f"{one.rule_units}", f"{one.played_units}", f"{one.bills}", one.last_seen]
+        [
+            *(one.arm, f"{one.rule_units}", f"{one.played_units}", f"{one.bills}"),
+            _of_plans(one.last_seen),
+        ]
         for one in saved.evidence[:MOST_ARMS]
     ]
     note = left_out(len(saved.evidence) - len(arms), plural(words.arm))
     return SavedView(
         _capital(saved.sentence),
         saved.remarks,
-        week_bars([(one.week, one.saved, one.low, one.high) for one in saved.by_week]),
+        week_bars([(_of_plans(one.week), one.saved, one.low, one.high) for one in saved.by_week]),
         Table("", columns, weeks),
         Table("", known, arms, note),
     )
+
+
+def _of_plans(label: str) -> str:
+    """Return the name of a week or a bill in the words of pages.
+
+    Examples
+    --------
+    >>> _of_plans("plays 8 to 14"), _of_plans("2026-11-02")
+    ('plans 8 to 14', '2026-11-02')
+    """
+    return re.sub(r"^play(?=s? \d)", "plan", label)
 
 
 def saved_or_reason(study: Study) -> SavedView | None:

@@ -242,6 +242,40 @@ def test_the_page_moves_when_a_program_tells(watched: Watched, service: Service)
     expect(page.locator("#chart-values")).to_contain_text("by a program, plan")
 
 
+def test_a_period_is_chosen_in_the_chart(browser: Browser, service: Service) -> None:
+    """By dragging; what the chart says of a day has the numbers of the browser's language."""
+    view: Any = {"width": WIDE, "height": 900}
+    context = browser.new_context(base_url=service.url, viewport=view, locale="de-DE")
+    watched = Watched(context)
+    page = watched.page
+    log_in(page, service)
+    page.goto("/studies/imported/history")
+    dots = page.locator("svg.wide .dot")
+    expect(dots).to_have_count(20)
+    dots.first.hover()
+    expect(page.locator("#chart-values")).to_have_text("2026-03-01: 206")
+    first, last = (dots.nth(place).bounding_box() for place in (4, 9))
+    assert first
+    assert last
+    page.mouse.move(first["x"] - 5, first["y"])
+    page.mouse.down()
+    page.mouse.move(last["x"] + 10, last["y"], steps=3)
+    page.mouse.up()
+    expect(page.get_by_label("From")).to_have_value("2026-03-05")
+    expect(page.get_by_label("to", exact=True)).to_have_value("2026-03-10")
+    expect(dots).to_have_count(6)
+    page.get_by_label("Lane", exact=True).select_option("Lyon->north")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(dots).to_have_count(6)
+    expect(page.get_by_role("heading", name="Lyon→north")).to_be_visible()
+    dots.first.hover()
+    expect(page.locator("#chart-values")).to_have_text(re.compile(r"2026-03-05: \d\d(,\d)?$"))
+    page.get_by_role("link", name="Show all").click()
+    expect(dots).to_have_count(20)
+    context.close()
+    assert watched.errors == []
+
+
 def test_a_day_of_a_planner_in_german(browser: Browser, service: Service) -> None:
     """Limits, a plan of the user, pasted and uploaded bills, and a correction, on a phone."""
     context = browser.new_context(

@@ -843,8 +843,8 @@ def test_an_old_cookie_does_no_harm_where_no_key_is_needed(place: Place) -> None
 def dots(page: str) -> dict[str, list[str]]:
     """Return the texts of the dots of a chart, by their kind."""
     found: dict[str, list[str]] = {}
-    for kind, text in re.findall(r'class="dot (\w+)"[^>]*><title>([^<]*)', page):
-        found.setdefault(kind, []).append(text)
+    for kind, text in re.findall(r'class="dot (\w+)"[^>]*><title>(.*?)</title>', page):
+        found.setdefault(kind, []).append(re.sub(r"</?data[^>]*>", "", text))
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ CHARACTER = 6.4  # width of a character of a label
 MOST_WEEKS = 53  # bars: more are not legible
 MOST_POINTS = 200  # of a line
 MOST_LABELS = 5  # below the bars
-STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+STEPS = (1.0, 2.0, 5.0, 10.0)
 MARKS = 4  # of an axis, about
 LONGEST_LABEL = 8  # characters
 LONGEST_DAY = 10
@@ -186,7 +188,8 @@ class _Axis:
         last = max(np.ceil(high / step), first + 1)
         self._low, self._high = first * step, last * step
         numbers = [float(k * step) for k in np.arange(first, last + 1)]
-        texts = [money_text(one) for one in numbers]
+        digits = max(-int(np.floor(np.log10(step))), 0)  # the same for all marks
+        texts = [f"{one + 0.0:,.{digits}f}" for one in numbers]
         self.left = round(max(map(len, texts)) * character + 8, 1)
         self.marks = [Mark(self.place(n), text) for n, text in zip(numbers, texts, strict=True)]
 
@@ -227,11 +230,12 @@ class ChartDay(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """The cost of a day: its place, its kind, and the day as a sentence."""
+    """The cost of a day: its place, its kind, its date or "", and the day as a sentence."""
 
     x: float
     y: float
     kind: str
+    date: str
     text: str
 
 
@@ -271,6 +275,8 @@ def cost_chart(
     >>> [(dot.kind, dot.text) for dot in drawn.dots]  # doctest: +NORMALIZE_WHITESPACE
     [('realised', '2026-11-02, plan 1: 90 EUR, expected 80 EUR'),
      ('external', '2026-11-03: 110 EUR')]
+    >>> [mark.text for mark in drawn.marks][:2], drawn.dots[0].date
+    (['80', '85'], '1970-01-01')
     """
     if not any(one.cost == one.cost for one in days):
         return None
@@ -281,7 +287,7 @@ def cost_chart(
     if len(days) == 1:
         across = [WIDE / 2]
     dots = [
-        Dot(x, axis.place(one.cost), _kind(one), _sentence(one, words))
+        Dot(x, axis.place(one.cost), _kind(one), date_of(one.when), _sentence(one, words))
         for x, one in zip(across, days, strict=True)
         if one.cost == one.cost
     ]
@@ -301,6 +307,11 @@ def cost_chart(
     )
     band = None if known is None else tuple(axis.place(one) for one in known)
     return CostChart(WIDE, TALL, axis.left, dots, trend, expected, band, axis.marks, labels)
+
+
+def date_of(when: float) -> str:
+    """Return the date of a time in seconds; "" if it is not known."""
+    return f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d}" if isfinite(when) else ""
 
 
 def _kind(day: ChartDay) -> str:

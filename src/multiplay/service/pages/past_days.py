@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +16,7 @@ from multiplay.errors import InvalidInput
 from multiplay.learner import facts
 from multiplay.learner.logged_data import LoggedData
 from multiplay.learner.past_plans import DRIVEN
-from multiplay.service.pages.drawings import ChartDay, CostChart, cost_chart
+from multiplay.service.pages.drawings import ChartDay, CostChart, cost_chart, date_of
 from multiplay.studies import Study
 from multiplay.types import BoolArray, FloatArray, IntArray
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_DAYS = 1_000  # the last ones
 MOST_ROWS = 50  # of the table of arms
-DRAWN = 200  # days
+DRAWN = 400  # days
 FEW_BILLS = 5
 
 
@@ -97,7 +96,7 @@ def past_days(study: Study, tables: Sequence[LoggedData]) -> PastDays | None:
     costs = np.full(len(driven.costs), np.nan)
     costs[compared] = planned @ means
     days = [
-        ChartDay(when, _name(when, k), None, cost, expected=plan)
+        ChartDay(when, date_of(when) or f"{k}", None, cost, expected=plan)
         for k, (when, cost, plan) in enumerate(
             zip(driven.times.tolist(), driven.costs.tolist(), costs.tolist(), strict=True), 1
         )
@@ -163,10 +162,6 @@ def plans_of_days(
 
 def _most(actions: Transport) -> list[list[int]] | None:
     return None if actions.capacities is None else actions.capacities.tolist()
-
-
-def _name(when: float, number: int) -> str:
-    return f"{datetime.fromtimestamp(when, UTC):%Y-%m-%d}" if isfinite(when) else f"{number}"
 
 
 def _remarks(words: Words, compared: BoolArray, average: FloatArray, bills: IntArray) -> list[str]:

@@ -90,6 +90,25 @@ def test_findings_that_are_accepted_are_left_out_or_joined() -> None:
     assert kept.loc[61, "from"] == "Hamurg", "spaces are no part of a name"
 
 
+@pytest.mark.parametrize("clock", [" {:02}:15", "T{:02}:15:00", ", {}:15 Uhr"])
+def test_times_of_the_day_are_left_out_where_each_row_has_one(clock: str) -> None:
+    rows = [
+        (f"{day:02}.03.2026" + clock.format(7 + hour), "A", "B", f"{hour}")
+        for day in (1, 2, 3)
+        for hour in range(4)
+    ]
+    table = file(*rows, usual=False)
+    (finding,) = findings(table, COLUMNS)
+    assert (finding.kind, finding.text, finding.meant) == ("times", rows[0][0], "01.03.2026")
+    days = cleaned(table, COLUMNS, [finding]).frame["day"]
+    assert days.tolist() == [row[0][:10] for row in rows]
+    assert cleaned(table, COLUMNS, []).frame["day"].tolist() == [row[0] for row in rows]
+    by_hour = file(*[row for row in rows for _ in range(3)], usual=False)
+    assert "times" not in {one.kind for one in findings(by_hour, COLUMNS)}, "a plan for each time"
+    by_day = file(*rows[::4], usual=False)
+    assert "times" not in {one.kind for one in findings(by_day, COLUMNS)}, "one time each day"
+
+
 def test_a_row_of_several_units_is_shared_among_them() -> None:
     columns = Columns(("from", "to"), "day", "cost", "number", "n")
     table = file(("1.3.2026", "A", "B", "90,00 €"), ("1.3.2026", "A", "B", "?"), usual=False)

@@ -39,6 +39,13 @@ def table(**columns: object) -> pd.DataFrame:
         ("Giorno", "Magazzino", "Destinatario", "Importo"),
         ("Datum", "Van", "Naar", "Bedrag"),
         ("Dag", "Vertrek", "Klant", "Vrachtprijs"),
+        ("Pickup date", "Shipper", "Consignee", "Total"),
+        ("Leistungsdatum", "Abholort", "Lieferort", "Betrag"),
+        ("Abfahrtsdatum", "Abfahrtsort", "Ankunftsort", "EUR"),
+        ("Date", "Lieu de chargement", "Lieu de déchargement", "Montant HT"),
+        ("Fecha", "Lugar de carga", "Lugar de descarga", "Gasto"),
+        ("Data", "Luogo di carico", "Luogo di scarico", "Importo"),
+        ("Datum", "Laadadres", "Losadres", "Prijs"),
     ],
 )
 def test_columns_are_named_in_six_languages(day: str, source: str, target: str, cost: str) -> None:
@@ -83,3 +90,39 @@ def test_units_and_invoices_have_columns() -> None:
     assert words_of(
         rows.rename(columns={"Kosten": "Cost, CHF"}), chosen._replace(loss="Cost, CHF")
     )[0] == ("CHF")
+
+
+def test_places_without_known_names_are_found_by_what_they_explain() -> None:
+    """Losses that vary by both columns need both; a driver explains nothing."""
+    noise = np.random.default_rng(2)
+    rows = table(Tag=DAYS * 3, Fahrer=["Meyer", "Roth", "Yilmaz"] * 28, X=FROM * 3, Y=TO * 3)
+    mean = {"Lyon": 100, "Lille": 300}
+    more = {"north": 0, "south": 90, "east": 180}
+    rows["Z"] = [mean[x] + more[y] + noise.normal() for x, y in zip(FROM * 3, TO * 3, strict=True)]
+    assert guessed_columns(rows) == Columns(("X", "Y"), "Tag", "Z")
+    of_one = rows.assign(Z=[mean[x] + noise.normal() for x in FROM * 3])
+    assert guessed_columns(of_one) == Columns(("X",), "Tag", "Z")
+    assert guessed_columns(rows.rename(columns={"X": "Kanal"})).arm == ("Kanal",), "it is an arm"
+
+
+def test_stated_numbers_and_dates_of_documents_are_no_rounds() -> None:
+    stated = {"from": FROM, "to": TO, "supply": [5] * 28, "demand": [3] * 28}
+    assert guessed_columns(table(**stated)) == Columns(("from", "to"), "", "")
+    dates = table(
+        Belegdatum=["01.04.2026"] * 28, Leistungsdatum=DAYS, von=FROM, nach=TO, Preis=COSTS
+    )
+    assert guessed_columns(dates, decimal=",").round == "Leistungsdatum"
+
+
+def test_rewards_are_known_by_their_names() -> None:
+    rows = table(day=DAYS, channel=FROM, Umsatz=SPREAD)
+    assert guessed_columns(rows).loss == "Umsatz"
+    assert guessed_columns(rows.assign(Kosten=SPREAD)).loss == "Kosten"
+
+
+@pytest.mark.parametrize("name", ["Lyon - north", "Lyon → north", "Lyon->north"])
+def test_names_of_two_places_are_lanes(name: str) -> None:
+    rows = table(day=DAYS, relation=[name] * 28, cost=SPREAD)
+    assert words_of(rows, Columns(("relation",), "day", "cost")).arm == "lane"
+    mixed = rows.assign(relation=[name, "radio"] * 14)
+    assert words_of(mixed, Columns(("relation",), "day", "cost")).arm != "lane"

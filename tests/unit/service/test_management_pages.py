@@ -6,12 +6,13 @@ import importlib
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from page_client import Place, browsing
@@ -448,6 +449,77 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
     assert "10 known, 0 new" in re.sub("<[^>]*>", "", known.text)
 
 
+KM = {"Lyon->north": 450, "Lyon->south": 120, "Lille->north": 90, "Lille->south": 700}
+
+
+def priced_days(lanes: Collection[str] = tuple(KM)) -> list[dict[str, Any]]:
+    """Return a bill of each lane on twelve days: so much for a kilometre, times a price of fuel."""
+    noise = np.random.default_rng(3)
+    return [
+        {"arm": lane, "round": f"2026-03-{day:02}", "km": KM[lane], "fuel": 1.5 + day / 100,
+         "rain": day % 2, "loss": round(KM[lane] * (1.5 + day / 100) + noise.normal(), 2)}
+        for day in range(1, 13) for lane in lanes
+    ]  # fmt: skip
+
+
+def german_file(rows: list[dict[str, Any]]) -> bytes:
+    """Return a German file of bills, with the price of fuel as text."""
+    lines = ["Datum;Von;Nach;km;Diesel;Regen;Fahrer;Kosten"]
+    for place, row in enumerate(rows):
+        source, target = row["arm"].split("->")
+        numbers = [f"{row['fuel']:.2f} €", row["rain"], f"F{place % 5}", f"{row['loss']:.2f}"]
+        cells = [row["round"], source, target, row["km"], *numbers]
+        lines.append(";".join(map(str, cells)).replace(".", ","))
+    return "\n".join(lines).encode()
+
+
+def test_a_new_study_has_features_of_the_columns_of_its_file(place: Place) -> None:
+    """It believes what a study believes that is created with them in Python."""
+    rows = priced_days()
+    page = place.upload("/new/table", "roads.csv", german_file(rows))
+    offered = dict(re.findall(r'<label for="(feature-\d)">(\w+) <', page.text))
+    assert offered == {"feature-3": "km", "feature-4": "Diesel", "feature-5": "Regen"}, (
+        "the driver changes within lanes and days"
+    )
+    chosen = filled(page) | {"feature-3": "adds", "feature-4": "multiplies", "create": "yes"}
+    done = place.post("/new/table", **chosen)
+    assert done.headers["location"].endswith("&play=1"), done.text
+    table = pd.DataFrame(rows).rename(columns={"fuel": "Diesel"})
+    lanes = pd.DataFrame({"km": KM})
+    with opened(place, "roads") as study:
+        declared = study.features
+        assert declared is not None
+        assert (*declared.columns, *declared.multiplies) == ("km", "Diesel", "Diesel")
+        assert study.day_features() == {"Diesel": 1.62}, "the last day of the table"
+        same = mp.Learner(study.actions, features=declared, arm_features=lanes)
+        same.learn_table(table[["arm", "round", "loss", "Diesel", "km"]])
+        believed, wanted = study.arms(), same.arms(features={"Diesel": 1.62})
+        columns = ["mean", "low", "high", "seen"]
+        np.testing.assert_allclose(believed[columns], wanted[columns], rtol=1e-9)
+    shown = place.get("/studies/roads").text
+    assert 'id="feature0"' in shown, "the price of fuel of the next day"
+    assert "km" in place.get("/studies/roads/lanes").text
+    more = [row | {"round": "2026-04-01"} for row in rows[:4]]
+    page = place.upload("/studies/roads/import", "april.csv", german_file(more))
+    assert re.findall(r'class="role">([a-z]+)', page.text) == [
+        "date", "from", "to", "feature", "feature", "cost"
+    ]  # fmt: skip
+    assert place.post("/studies/roads/import", **filled(page), learn="yes").status_code == 303
+
+
+def test_a_feature_that_a_lane_lacks_is_refused(place: Place) -> None:
+    page = place.upload("/new/table", "roads.csv", german_file(priced_days([*KM][:3])))
+    chosen = filled(page) | {"feature-3": "adds", "create": "yes"}
+    refused = place.post("/new/table", **chosen)
+    assert refused.status_code == 422
+    assert "no value for Lille-&gt;south" in refused.text
+    assert re.search(r'id="feature-3"[^>]* aria-invalid="true"', refused.text)
+    assert mp.Study.names(store=place.store) == []
+    place.post("/new/table", **chosen | {"feature-3": "", "feature-5": "adds"})
+    with opened(place, "roads") as study:
+        assert study.features == mp.Features(Regen=mp.Flag())
+
+
 @pytest.mark.parametrize(
     ("content", "wanted"),
     [
@@ -485,6 +557,35 @@ def test_what_is_recognised_fills_the_form(
     typed = filled(page)
     assert {name: typed[name] for name in wanted} == wanted
     assert place.post("/new/table", **typed, create="yes").status_code == 303
+
+
+TOWNS = ("Bonn", 90), ("Kiel", 250)
+
+
+@pytest.mark.parametrize(
+    ("above", "names", "first"),
+    [
+        ("", "Tag;Von;Nach;Kosten\n", 2),
+        ("Frachten, Stand 1.4.2026\n\n", "Tag;Von;Nach;Kosten\n", 4),
+        ("Frachten;;;\n;;;\n", "Tag;Von;Nach;Kosten\n", 4),
+        ("", "", 1),
+    ],
+)
+def test_a_title_and_names_of_columns_may_be_there_or_not(
+    place: Place, above: str, names: str, first: int
+) -> None:
+    """Rows keep the numbers that a spreadsheet shows."""
+    rows = [f"{day}.3.2026;Ulm;{to};{cost},50" for day in (1, 2, 3, 4) for to, cost in TOWNS]
+    rows[2] = "2.3.2026;Ulm;Bonn;?"
+    content = above + names + "\n".join(rows)
+    page = place.upload("/new/table", "roads.csv", content.encode())
+    assert page.status_code == 200, page.text
+    assert f"row {first + 2}, " in page.text
+    shown = re.findall(r'<span class="role[^"]*">([a-z ]+)</span>(\w+)', page.text)
+    called = ("Tag", "Von", "Nach", "Kosten") if names else ("A", "B", "C", "D")
+    assert shown == [*zip(("date", "from", "to", "cost"), called, strict=True)]
+    again = place.post("/new/table", **filled(page))
+    assert f"row {first + 2}, " in again.text, "the table is sent again as it was"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ def read(text: str, key: str | None = DAY, file: str = "") -> tuple[Any, dict[st
          "2026-11-17,Lille,south,B,80\n2026-11-16,Lille,south,B,1", "b.csv"),
         ("Tag;von;nach;Euro\n17.11.2026;Lyon;north;120\n17.11.2026;Lyon;north;95,5\n"
          "17.11.2026;Lille;south;80,00\n18.11.2026;Lille;south;1,0", "b.csv"),
+        ("date,depot,to,cost\n17.11.26 08:15,Lyon,north,120\n11/17/2026,Lyon,north,95.5\n"
+         "2026-11-17T09:00:00,Lille,south,80\n11/18/2026,Lille,south,1", "b.csv"),
     ],
 )  # fmt: skip
 def test_bills_are_read_as_a_spreadsheet_writes_them(text: str, file: str) -> None:

@@ -1,7 +1,8 @@
 """Rows of a table of logged data that are probably mistakes, and the table without them.
 
-A row may be twice in the table, be the sum of others, have a negative loss, or a misspelt name.
-Each is a finding, which the user accepts or not.
+A row may be twice in the table, be the sum of others, have a negative loss, or a misspelt name;
+dates may have times, although a plan is for a day. Each is a finding, which the user accepts or
+not.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import numpy as np
 
 from multiplay._support.frames import TableFile
 from multiplay.actions.base import look
-from multiplay.actions.importers.table_columns import ARROW, Columns, numbers_in
+from multiplay.actions.importers.table_columns import ARROW, SEPARATED, Columns, numbers_in
 from multiplay.errors import InvalidInput
 from multiplay.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DUPLICATE, SUBTOTAL, NEGATIVE, MISSPELT = KINDS = ("duplicate", "subtotal", "negative", "misspelt")
+DUPLICATE, SUBTOTAL, NEGATIVE = ROWS = "duplicate", "subtotal", "negative"  # rows are left out
+MISSPELT, TIMES = "misspelt", "times"
+CLOCK = re.compile(r"(\d+[-./]\d+[-./]\d+)[T ,]+\d{1,2}:\d\d.*")  # the day, before the time
+FEW = 2  # rows of a time of the day: a plan for each time would be for fewer units
 SUM = re.compile(
     r"(?:sub|zwischen|grand |gesamt|end)?-?\s?"
     r"(?:total[ei]?|totaal|summen?|sum|sommes?|sommas?|suma|gesamt|insgesamt|ubertrag|overall)\b",
@@ -35,7 +39,6 @@ MOST_NAMES = 2_000  # different names of a column that are compared
 MOST_UNITS = 1_000  # of a row
 BETWEEN, LONGEST = " · ", 160  # between cells of a row that is shown; characters of it
 DIGITS = re.compile(r"\d+")
-SEPARATED = re.compile(r"(.*?\S)\s*(?:->|=>|→|>|\s[-\u2013\u2014]\s)\s*(\S.*)")
 SPACES = re.compile(r"\s+")
 
 
@@ -44,14 +47,14 @@ class Finding(NamedTuple):
 
     Attributes
     ----------
-    kind : "duplicate", "subtotal", "negative" or "misspelt"
+    kind : "duplicate", "subtotal", "negative", "misspelt" or "times"
         What was found.
     rows : tuple of int
         The index of each row.
     text : str
-        The row or the name.
+        The row, the name, or a date with a time.
     column, meant : str
-        The column of a misspelt name, and the name that is probably meant.
+        The column of a misspelt name, and the name that is probably meant; of dates, and the day.
     is_sure : bool
         Whether it is accepted unless the user says otherwise.
     """
@@ -99,7 +102,7 @@ def findings(file: TableFile, columns: Columns, known: Collection[str] = ()) -> 
             part.add(word)
     for column, names in zip(columns.arm, parts, strict=True):
         found += _misspelt(rows[column][~sums], column, names)
-    return found
+    return [*found, *(_times(rows, columns.round) if columns.round else ())]
 
 
 def cleaned(file: TableFile, columns: Columns, accepted: Iterable[Finding]) -> TableFile:
@@ -126,7 +129,9 @@ def cleaned(file: TableFile, columns: Columns, accepted: Iterable[Finding]) -> T
             frame[column] = frame[column].map(lambda name, names=tidy: names.get(name, name))
     if len(columns.arm) == 1:
         frame[columns.arm[0]] = _with_arrows(frame[columns.arm[0]])
-    gone = {row for one in accepted if one.kind != MISSPELT for row in one.rows}
+    if any(one.kind == TIMES for one in accepted):
+        frame[columns.round] = frame[columns.round].map(_day)
+    gone = {row for one in accepted if one.kind in ROWS for row in one.rows}
     if gone:
         frame = frame[~frame.index.isin(gone)]
     if columns.units:
@@ -189,6 +194,33 @@ def _twice(rows: pd.DataFrame, columns: Columns, sums: BoolArray) -> tuple[BoolA
     """
     twice = rows.duplicated().to_numpy(dtype=bool) & ~sums
     return twice, bool(columns.id or twice.sum() <= COMMON * len(rows))
+
+
+def _times(rows: pd.DataFrame, column: str) -> list[Finding]:
+    """Return that dates have times of the day, if nearly each row has one of its own.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> moments = [f"2026-03-0{day} {hour:02}:15" for day in (1, 2) for hour in (7, 8, 9)]
+    >>> [(one.text, one.meant) for one in _times(pd.DataFrame({"pickup": moments}), "pickup")]
+    [('2026-03-01 07:15', '2026-03-01')]
+    """
+    values = rows[column].dropna()
+    moments = {one: _day(one) for one in values.unique()}
+    timed = [one for one, day in moments.items() if day != one]
+    is_one_of_day = len(values) < FEW * len(moments) and 2 * len({*moments.values()}) <= len(
+        moments
+    )
+    if 2 * len(timed) <= len(moments) or not is_one_of_day:
+        return []
+    return [Finding(TIMES, (int(values.index[0]),), timed[0], column, moments[timed[0]])]
+
+
+def _day(value: Any) -> Any:
+    """Return the day of a text with a date and a time, as it is written; other values as is."""
+    match = CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
+    return value if match is None else match[1]
 
 
 # ---------------------------------------------------------------- names

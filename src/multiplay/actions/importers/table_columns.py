@@ -33,23 +33,29 @@ SHORTEST = 4  # characters of a word that may be a part of a longer one, as in F
 WORDS: Mapping[str, frozenset[str]] = {
     role: frozenset(words.split())
     for role, words in {
-        "loss": "cost costs loss price total amount bill charge fee freight fare tariff reward "
-        "revenue kosten betrag summe preis fracht entgelt cout couts prix montant "
-        "frais coste costes costo costos precio importe gasto tarifa costi prezzo "
-        "importo spesa tariffa bedrag prijs tarief euro euros eur usd gbp chf",
+        "loss": "cost costs loss price total amount bill charge fee freight fare tariff spend "
+        "expense ausgaben aufwand depense depenses gastos spese uitgaven kosten "
+        "betrag summe preis fracht entgelt cout couts prix montant frais coste costes "
+        "costo costos precio importe gasto tarifa costi prezzo importo spesa tariffa "
+        "bedrag prijs tarief",
+        "reward": "reward rewards revenue sales turnover profit umsatz erlos erlose ertrag gewinn "
+        "recette recettes benefice ingresos ventas beneficio ricavo ricavi fatturato omzet "
+        "opbrengst winst",
         "round": "day date round week datum tag woche fecha dia semana data giorno settimana "
         "jour semaine dag",
-        "source": "depot supplier from origin source warehouse plant von ab lager werk "
-        "herkunft abgang lieferant absender versender ladeort beladeort de depuis "
-        "depart origine fournisseur entrepot usine expediteur desde origen salida "
-        "proveedor almacen planta remitente da partenza fornitore magazzino deposito "
-        "mittente van vanaf herkomst vertrek leverancier magazijn afzender "
-        "laadplaats",
+        "source": "depot supplier from origin source warehouse plant shipper sender start pickup "
+        "von ab lager werk herkunft abgang abfahrt lieferant absender versender ladeort "
+        "beladeort beladung verladeort abholort abholung de depuis depart origine fournisseur "
+        "entrepot usine expediteur chargement enlevement desde origen salida proveedor almacen "
+        "planta remitente carga recogida da partenza fornitore magazzino deposito mittente "
+        "carico ritiro van vanaf herkomst vertrek leverancier magazijn afzender laadplaats "
+        "laadadres laden",
         "target": "customer demander to destination target town store client consignee "
-        "recipient nach bis ziel kunde empfanger abladeort entladeort lieferort "
-        "filiale markt a vers destinataire arrivee magasin hasta destino cliente "
-        "destinatario llegada tienda destinazione arrivo negozio naar bestemming "
-        "klant ontvanger aankomst losplaats winkel",
+        "recipient receiver delivery nach bis ziel kunde empfanger ankunft abladeort entladeort "
+        "entladung lieferort filiale markt a vers destinataire arrivee magasin dechargement "
+        "livraison hasta destino cliente destinatario llegada tienda descarga entrega "
+        "destinazione arrivo negozio scarico consegna naar bestemming klant ontvanger aankomst "
+        "losplaats losadres lossen winkel",
         "arm": "lane arm route item use product channel strecke relation verbindung linie "
         "artikel produkt ware kanal ligne trajet ruta tramo tratta rotta linea traject",
         "units": "units unit trucks truck loads quantity qty lkw lkws anzahl menge stuck "
@@ -67,7 +73,7 @@ WORDS: Mapping[str, frozenset[str]] = {
         "transportista corriere vervoerder kennzeichen plate remark remarks "
         "bemerkung note notes comment kommentar remarque nota opmerking status "
         "weekday wochentag",
-        "later": "invoice rechnungsdatum due fallig payment paid bezahlt zahlung buchung "
+        "later": "invoice rechnungsdatum beleg due fallig payment paid bezahlt zahlung buchung "
         "echeance facture factura fattura factuur vencimiento scadenza vervaldatum",
         "truck": "truck trucks lkw lkws camion camions camiones vrachtwagen vrachtwagens "
         "diesel gazole gasoleo gasolio",
@@ -79,9 +85,13 @@ CURRENCIES = {"€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "$": "U
 CURRENCIES |= {"£": "GBP", "gbp": "GBP", "chf": "CHF", "sfr": "CHF", "zl": "PLN", "pln": "PLN"}
 SIGNS = re.compile("[€$£]|[^\\W\\d_]+")
 LETTERS_ONLY = re.compile(r"[^\W\d_]+")
+SEPARATED = re.compile(r"(.*?\S)\s*(?:->|=>|→|>|\s[-\u2013\u2014]\s)\s*(\S.*)")  # Lyon - north
+STATED = "supply", "supplies", "stock", "demand", "demands", "orders"  # units of a usual round
 NO_NAME = re.compile(r"[\W\d]*")  # dates, numbers and nothing
 
 NAMED, SIGNED, OF_ONE, VARIED = 10, 8, 4, 1  # what speaks for or against a column of losses
+NAMED_REWARD = NAMED - 1  # where a table has both, its costs are learned
+EXPLAINED = 0.5  # share of the variance within names that the names beside them explain
 OTHER = 30  # the name of a different quantity; more than its word for a price and its sign
 LEAST = -VARIED  # a column below this is not taken
 
@@ -159,10 +169,20 @@ def words_of(table: pd.DataFrame, chosen: Columns) -> Words:
     words = Words(currency=next(filter(None, map(_currency, texts)), ""))
     if any(_has(str(name), "truck") for name in table.columns):
         words = words._replace(unit="truck")
-    is_lane = len(chosen.arm) == 2 or any(
-        ARROW in str(name) for name in (table[chosen.arm[0]].head(TRIED) if chosen.arm else ())
-    )
-    return words._replace(arm="lane") if is_lane else words
+    names = table[chosen.arm[0]].dropna().head(TRIED) if len(chosen.arm) == 1 else ()
+    is_lane = [SEPARATED.fullmatch(str(name)) is not None for name in names]
+    return words._replace(arm="lane") if all(is_lane) and chosen.arm else words
+
+
+def has_rewards(column: str) -> bool:
+    """Return whether a column of losses is one of rewards, by its name.
+
+    Examples
+    --------
+    >>> has_rewards("Umsatz in EUR"), has_rewards("Revenue"), has_rewards("Cost of sales")
+    (True, True, False)
+    """
+    return _has(column, "reward") and not _has(column, "loss")
 
 
 def numbers_in(values: pd.Series[Any], decimal: str) -> FloatArray:
@@ -226,13 +246,20 @@ class _Guess:
         round = self.round()
         arm = arm or self.taken(*self.places())
         loss = self.loss(arm, round)
+        if len(arm) == 1 and loss and not (arms or _has(arm[0], "arm")):
+            arm += self.taken(*self.explaining(arm[0], loss))
         id = self.first(_is_id, self.are_ids)
         units = self.first(lambda name: _has(name, "units"), self.are_counts)
         if not arm:
-            arm = self.taken(*[name for name in self.free if self.is_text(name)][:1])
+            texts = [name for name in self.free if self.is_text(name)]
+            arm = self.taken(*sorted(texts, key=lambda name: not self.may_be_place(name))[:1])
+            arm += self.taken(*self.explaining(arm[0], loss)) if arm and loss else ()
             arm = arm or self.taken(*[*self.free][:1])
         if not round:
-            round = self.first(lambda name: not (_has(name, "other") or _has(name, "person")))
+            round = self.first(
+                lambda name: not (_has(name, "other") or _has(name, "person")),
+                lambda name: not {*_words(name)} & {*STATED},
+            )
         return Columns(arm, round, loss, id, units)
 
     def taken(self, *names: str) -> tuple[str, ...]:
@@ -261,7 +288,7 @@ class _Guess:
 
     def places(self) -> tuple[str, ...]:
         """Return the columns of the supplier and the customer, or that of the arm."""
-        texts = [name for name in self.free if not _has(name, "person") and not _is_id(name)]
+        texts = [name for name in self.free if self.may_be_place(name)]
         source = next((name for name in texts if _has(name, "source")), "")
         others = [name for name in texts if name != source]
         target = next((name for name in others if _has(name, "target")), "")
@@ -273,6 +300,32 @@ class _Guess:
         if source and target:
             return source, target
         return tuple(filter(None, [arm or source]))
+
+    def may_be_place(self, name: str) -> bool:
+        """Return whether a column may have places: no people, invoices, dates and costs."""
+        others = _has(name, "person") or _has(name, "units") or _is_id(name)
+        others = others or (_has(name, "loss") and self.has_numbers(name))
+        return not others and not self.has_dates(name)
+
+    def explaining(self, arm: str, loss: str) -> list[str]:
+        """Return the column of names without which losses vary much more within those of an arm.
+
+        Columns of places have other names in every company; losses show that both are needed.
+        """
+        rows = self.rows[[name for name in self.free if self.may_be_place(name)]]
+        rows = rows.assign(_arm=self.rows[arm], _loss=self.numbers[loss])
+
+        def spread(keys: list[str]) -> float:
+            """Return the variance within groups, unbiased; infinite if most are single rows."""
+            groups = rows.groupby(keys)["_loss"]
+            freedom = (groups.count() - 1).clip(lower=0).sum()
+            squares = (groups.var() * (groups.count() - 1)).sum()
+            return float(squares / freedom) if 2 * freedom > len(rows) else float("inf")
+
+        texts = [name for name in rows.columns[:-2] if self.is_text(name)]
+        within = {name: spread(["_arm", name]) for name in texts}
+        best = min(within, key=lambda name: within[name], default="")
+        return [best] if best and within[best] < EXPLAINED * spread(["_arm"]) else []
 
     def beside(self, columns: Iterable[str]) -> str:
         """Return the first of these columns that has names which occur often."""
@@ -296,7 +349,8 @@ class _Guess:
         values = self.numbers[name]
         texts = [one for one in self.rows[name].head(TRIED) if isinstance(one, str)]
         signed = bool(_currency(name)) or any(map(_currency, texts))
-        score = NAMED * _has(name, "loss") + SIGNED * signed - OTHER * _has(name, "other")
+        named = NAMED * _has(name, "loss") or NAMED_REWARD * _has(name, "reward")
+        score = named + SIGNED * signed - OTHER * _has(name, "other")
         score -= OTHER * (_is_id(name) or _has(name, "units"))
         for keys in ([*arm], [round] if round else []):
             score -= OF_ONE * bool(keys and self.depends_on(values, keys))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from multiplay.actions.importers.table_columns import ARROW, Columns, column_named
+from multiplay.actions.importers.table_columns import ARROW, STATED, Columns, column_named
 from multiplay.actions.transport import sides_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # A depot can send what it sent on one of ten days; the largest number may be a mistake. A customer
 # gets what is usual.
 SUPPLY, DEMAND = 0.9, 0.5
-STATED_SUPPLY, STATED_DEMAND = ("supply", "supplies", "stock"), ("demand", "demands", "orders")
+STATED_SUPPLY, STATED_DEMAND = STATED[:3], STATED[3:]
 
 
 class TableSet(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from multiplay._support import deadline
 from multiplay._support.csv_format import CsvFormat, format_of, rows_of
+from multiplay._support.dates import moment_of
 from multiplay._support.suggestions import suggestion
 from multiplay._support.words import money_text
 from multiplay.actions.importers.table_cleaning import is_sum
@@ -393,13 +394,12 @@ def _plain(cell: str, found: CsvFormat) -> str:
 
 
 def _date(cell: str) -> date | None:
-    """Return the day in a cell, such as 2026-11-17, 17.11.2026 or 17/11/2026."""
+    """Return the day in a cell, such as 2026-11-17, 17.11.26 08:15 or 17/11/2026."""
     text = cell.strip()
     if match := DAY_FIRST.fullmatch(text):
-        day, month, year = map(int, match.groups())
-        text = f"{year}-{month:02}-{day:02}"
-    found = a_day(text[:10])
-    return found if found is None or len(text) == 10 or text[10] in " T" else None
+        text = "{2}-{1:0>2}-{0:0>2}".format(*match.groups())
+    found = None if text.isdigit() else moment_of(text) or moment_of(cell)
+    return None if found is None else found.date()
 
 
 def _rows_of_text(text: str, arms: Sequence[str]) -> tuple[list[Row], CsvFormat | None]:

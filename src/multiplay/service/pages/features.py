@@ -1,15 +1,28 @@
-"""Features on pages: fields for those of a day, and a table of what drives the costs."""
+"""Features on pages: columns of a table, fields of a day, and a table of what drives the costs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from multiplay._support.dates import moment_of
 from multiplay._support.formatting import Table, left_out, plural
 from multiplay._support.words import Words, money_text
+from multiplay.actions.importers.table_columns import (
+    ARROW,
+    Columns,
+    ignored_columns,
+    numbers_in,
+)
 from multiplay.errors import InvalidInput
-from multiplay.features import Category, Flag, Number
+from multiplay.features import Category, Features, Flag, Number
+from multiplay.features.columns import TO_DEVIATION, Column
+from multiplay.features.schema import RESERVED
 from multiplay.learner import facts
+from multiplay.learner.logged_data import ReadTable
 from multiplay.service.pages.forms import Form, a_number, error_text
 from multiplay.studies import Study
 
@@ -17,6 +30,161 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 200  # of a table
+MOST_LEVELS = 30  # different texts of a column that may be a feature
+KNOWN = 0.9  # share of the rows that have a value of it
+ADDS, MULTIPLIES = "adds", "multiplies"
+EFFECTS = {
+    "": "Not used",
+    ADDS: "Adds to the {noun}",
+    MULTIPLIES: "Changes the {noun} by a percentage",
+}
+
+
+class Candidate(NamedTuple):
+    """A column of a table that may be a feature.
+
+    Attributes
+    ----------
+    field, name : str
+        The name of its field, and that of the column.
+    column : Column
+        Its kind.
+    of_arm : bool
+        Whether its value is the same on all days, so that it is a feature of an arm.
+    """
+
+    field: str
+    name: str
+    column: Column
+    of_arm: bool
+
+    def text(self, words: Words) -> str:
+        """Return what the column has, in the words of the user."""
+        of = words.arm if self.of_arm else words.round
+        if isinstance(self.column, Category):
+            return f"of each {of}: {', '.join(self.column.levels[:4])}" + (
+                ", ..." if len(self.column.levels) > 4 else ""
+            )
+        return (
+            f"of each {of}: a number"
+            if isinstance(self.column, Number)
+            else f"of each {of}: 0 or 1"
+        )
+
+
+# ---------------------------------------------------------------- columns of a table
+
+
+def candidates(rows: pd.DataFrame, columns: Columns, decimal: str) -> list[Candidate]:
+    """Return the columns that are not used, and have one value for each arm or for each round.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"lane": ["a", "b"] * 2, "day": [1, 1, 2, 2], "cost": [9, 7, 8, 6]})
+    >>> rows = rows.assign(km=[120, 450] * 2, rain=[0, 0, 1, 1], kg=[7, 8, 9, 10])
+    >>> found = candidates(rows, Columns(("lane",), "day", "cost"), ".")
+    >>> [(one.field, one.name, one.of_arm) for one in found]
+    [('feature-3', 'km', True), ('feature-4', 'rain', False)]
+    """
+    names, found = [*map(str, rows.columns)], list[Candidate]()
+    keys = [*columns.arm], [columns.round]
+    for name in ignored_columns(rows, columns):
+        if names.count(name) > 1 or name in RESERVED or rows[name].count() < KNOWN * len(rows):
+            continue
+        column = _column_of(rows[name], decimal)
+        of = [bool((rows.groupby(key)[name].nunique() <= 1).all()) for key in keys]
+        if column is not None and any(of):
+            found.append(Candidate(f"feature-{names.index(name)}", name, column, of[0]))
+    return found
+
+
+def _column_of(values: pd.Series[Any], decimal: str) -> Column | None:
+    """Return the kind of feature of a column; None for dates, many texts, and one value."""
+    different = values.dropna().drop_duplicates()
+    numbers = numbers_in(different, decimal)
+    if len(different) < 2:
+        return None
+    if np.isfinite(numbers).all():
+        if {*numbers.tolist()} == {0.0, 1.0}:
+            return Flag()
+        low, middle, high = np.quantile(numbers, [0.25, 0.5, 0.75]).tolist()
+        scale = _round((high - low) / TO_DEVIATION or float(np.ptp(numbers)))
+        return Number(round(middle / scale) * scale, scale)
+    texts = [one.strip() for one in different if isinstance(one, str)]
+    is_text = len(texts) == len(different) and len({*texts}) == len(texts) <= MOST_LEVELS
+    is_date = is_text and any(moment_of(one) is not None for one in texts)
+    return Category(sorted(texts)) if is_text and not is_date else None
+
+
+def _round(scale: float) -> float:
+    """Return 1, 2 or 5 times a power of ten near a scale, for effects that can be read.
+
+    Examples
+    --------
+    >>> _round(0.083), _round(371.0), _round(18.0)
+    (0.1, 500.0, 20.0)
+    """
+    power = math.floor(math.log10(scale))
+    share = min((1, 2, 5, 10), key=lambda one: abs(math.log(scale / 10.0**power / one)))
+    return float(f"{share}e{power}")
+
+
+def declared(form: Form, found: Sequence[Candidate]) -> Features | None:
+    """Return the features that a form declares; None if there are none.
+
+    Examples
+    --------
+    >>> found = [Candidate("feature-3", "km", Number(300, 100), True)]
+    >>> declared(Form({"feature-3": "multiplies"}), found)
+    Features(km=Number(centre=300.0, scale=100.0, unit=''), multiplies=['km'])
+    """
+    chosen = {one.name: one for one in found if form.get(one.field) in (ADDS, MULTIPLIES)}
+    columns = {name: one.column for name, one in chosen.items()}
+    factors = [name for name, one in chosen.items() if form.get(one.field) == MULTIPLIES]
+    return Features(columns=columns, multiplies=factors) if columns else None
+
+
+def with_numbers(rows: pd.DataFrame, features: Features | None, decimal: str) -> pd.DataFrame:
+    """Return a table with numbers in the columns of features that are numbers."""
+    if features is None:
+        return rows
+    kinds = {name: column for name, column in features.columns.items() if name in rows}
+    numbers = {
+        name: numbers_in(rows[name], decimal)
+        for name, column in kinds.items()
+        if isinstance(column, Number) and rows[name].dtype.kind not in "biuf"
+    }
+    texts = {
+        name: rows[name].str.strip()
+        for name, column in kinds.items()
+        if isinstance(column, Category) and rows[name].dtype.kind not in "biuf"
+    }
+    return rows.assign(**numbers, **texts)
+
+
+def by_arm(
+    rows: pd.DataFrame, columns: Columns, features: Features, found: Sequence[Candidate]
+) -> dict[str, dict[str, Any]]:
+    """Return the values of the features of arms: by feature, by arm."""
+    arms = rows[columns.arm[0]].astype(str)
+    for part in columns.arm[1:]:
+        arms = arms + ARROW + rows[part].astype(str)
+    names = [one.name for one in found if one.of_arm and one.name in features.columns]
+    firsts = rows[names].groupby(arms.str.strip(), sort=False).first()
+    return {name: {f"{arm}": x for arm, x in firsts[name].dropna().items()} for name in names}
+
+
+def last_day(read: ReadTable, features: Features, found: Sequence[Candidate]) -> dict[str, Any]:
+    """Return the values of the features of days in the last round of a table."""
+    logged, values = read.logged, {}
+    for name in (one.name for one in found if not one.of_arm and one.name in features.columns):
+        codes = logged.features[name]
+        values[name] = features.columns[name].value(float(codes[int(logged.round.argmax())]))
+    return values
+
+
+# ---------------------------------------------------------------- fields of a day
 
 
 class DayField(NamedTuple):

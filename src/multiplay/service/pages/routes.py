@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, Field
@@ -12,14 +14,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from multiplay._support.hints import Surface, rendered
+from multiplay._support.words import noun_of
 from multiplay.actions import Model
 from multiplay.constraints import Constraint, SwitchingCost
 from multiplay.errors import InvalidInput, StoreError
+from multiplay.learner.logged_data import ReadTable
 from multiplay.service.api import openapi
 from multiplay.service.api.routing import Endpoint
 from multiplay.service.pages import (
     api_reference,
     exports,
+    features,
     forms,
     home,
     management,
@@ -184,19 +189,22 @@ async def new_from_table(context: PageContext) -> Response:
     except InvalidInput as error:
         form.note(context.without_store(error), "file")
         return await _start_page(context, form, 422)
-    check = None
+    read, check = None, None
     try:
-        check = await context.in_thread(lambda: tables.check_alone(form, draft))
+        read = await context.in_thread(lambda: tables.read_alone(form, draft))
+        check = None if read is None else read.check
         form = await context.in_thread(partial(tables.filled, form, draft))
         if form.get("create") and not tables.changed_note(form, draft):
             tables.check_skip(form, check)
             name = await _created_from(context, form, draft)
             if name is not None:
-                return await _first_plan(context, form, name, draft)
+                return await _first_plan(context, name, draft, read)
     except InvalidInput as error:
         form.note(context.without_store(error), *tables.noted(error))
-    shown: dict[str, Any] = {"view": tables.view_of(form, draft, check, "cost"), "base": ""}
-    shown |= {"words": tables.words_of_form(form), "noun": "cost", "name": "", **CHOICES}
+    noun = noun_of(form.get("sense", "min"))
+    shown: dict[str, Any] = {"view": tables.view_of(form, draft, check, noun), "base": ""}
+    shown |= {"words": tables.words_of_form(form), "noun": noun, "name": "", **CHOICES}
+    shown["effects"] = features.EFFECTS
     shown["note"] = tables.changed_note(form, draft)
     shown["known"] = form.get("name") in await context.manager.names(context.caller)
     return await context.page("table.html", 422 if form.errors else 200, form=form, **shown)
@@ -204,7 +212,7 @@ async def new_from_table(context: PageContext) -> Response:
 
 async def _created_from(context: PageContext, form: Form, draft: tables.TableDraft) -> str | None:
     """Create a study that has learned from a table; None after recording errors in the form."""
-    name = await _created(context, form)
+    name = await _created(context, form, draft)
     if name is None or not draft.is_complete:
         return name
     study = StudyPageContext(context.request, context.visitor, context.verb, name)
@@ -220,15 +228,20 @@ async def _created_from(context: PageContext, form: Form, draft: tables.TableDra
 
 
 async def _first_plan(
-    context: PageContext, form: Form, name: str, draft: tables.TableDraft
+    context: PageContext, name: str, draft: tables.TableDraft, read: ReadTable | None
 ) -> Response:
-    """Ask a new study for the plan of today, and go to its page."""
+    """Ask a new study for the plan of today, and go to its page.
+
+    Features of the day are those of the last day of the table.
+    """
     study = StudyPageContext(context.request, context.visitor, context.verb, name)
     limits, today = context.manager.settings.limits, f"{datetime.now(UTC):%Y-%m-%d}"
     count = len(draft.file.frame) if draft.is_complete else 0
-    done = f"{study.base}?done=began&count={count}"
+    done, values = f"{study.base}?done=began&count={count}", None
+    if draft.features is not None and read is not None:
+        values = features.last_day(read, draft.features, draft.candidates) or None
     try:
-        act = partial(bounded_verbs.do, limits, command=Ask(), key=today)
+        act = partial(bounded_verbs.do, limits, command=Ask(features=values), key=today)
         id = await study.write(Form(), act, lambda play: play.id, verb="ask")
         done += f"&play={id}"
     except InvalidInput:  # there is no plan, and the page of the study says so
@@ -292,21 +305,27 @@ async def create(context: PageContext) -> Response:
     return to(f"{render.url(name)}?done=created")
 
 
-async def _created(context: PageContext, form: Form) -> str | None:
-    """Create the study of a form; return its name, or None after recording errors in the form."""
+async def _created(
+    context: PageContext, form: Form, draft: tables.TableDraft | None = None
+) -> str | None:
+    """Create the study of a form; return its name, or None after recording errors in the form.
+
+    ``draft`` is the table with the features that the form declares.
+    """
     given = forms.new_study(form)
     if given is None:
         return None
     try:
         actions = await context.manager.build_actions(given.actions)
         names = [] if actions is None else actions.names
+        more = {} if draft is None else tables.feature_settings(form, draft, names)
         limits = await context.in_thread(lambda: savings.baseline_of_form(form, names))
         if form.get("cost"):
             with form.noting("cost"):
                 limits.append(SwitchingCost(forms.a_number("cost", form.get("cost"))))
         if form.errors:
             return None
-        act = partial(_create, context, given, limits)
+        act = partial(_create, context, given, limits, more=more)
         await context.manager.create(given.name, context.caller, act)
     except InvalidInput as error:
         known = context.without_store(error)
@@ -324,7 +343,11 @@ async def to_new(context: PageContext) -> Response:
 
 
 def _create(
-    context: PageContext, given: forms.StudyInput, constraints: list[Constraint], store: Store
+    context: PageContext,
+    given: forms.StudyInput,
+    constraints: list[Constraint],
+    store: Store,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     limits = context.manager.settings.limits
     bounded_verbs.create(
@@ -332,7 +355,8 @@ def _create(
         store,
         given.name,
         given.actions,
-        given.policy,
+        None if more else given.policy,  # with features, the usual one that reads them
+        **more,
         loss_range=given.loss_range,
         reports=given.reports,
         words=given.words,

@@ -6,7 +6,7 @@ One page shows a table before anything is made of it, for a new study and for on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,9 @@ from multiplay.actions.importers.table_cleaning import (
     DUPLICATE,
     MISSPELT,
     NEGATIVE,
+    ROWS,
     SUBTOTAL,
+    TIMES,
     Finding,
     cleaned,
     findings,
@@ -29,12 +31,15 @@ from multiplay.actions.importers.table_cleaning import (
 from multiplay.actions.importers.table_columns import (
     Columns,
     guessed_columns,
+    has_rewards,
     ignored_columns,
     words_of,
 )
 from multiplay.actions.importers.table_sets import usual_set
 from multiplay.errors import InvalidInput
-from multiplay.learner.logged_data import KnownArms, TableCheck, read_table
+from multiplay.features import Features
+from multiplay.learner.logged_data import KnownArms, ReadTable, TableCheck, read_table
+from multiplay.service.pages import features
 from multiplay.service.pages.forms import MOST_LINES, Form, as_lines
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.pages.uploads import (
@@ -47,7 +52,7 @@ from multiplay.service.pages.uploads import (
     with_remembered,
 )
 from multiplay.service.studies import bounded_verbs
-from multiplay.studies import Study
+from multiplay.studies import Study, wire
 from multiplay.studies.commands.external import CheckTable, LearnTable
 
 if TYPE_CHECKING:
@@ -56,7 +61,16 @@ if TYPE_CHECKING:
 STUDY = "/studies/{study}"
 SHOWN_ROWS, SHOWN_FINDINGS = 6, 8
 DAY_ORDERS = {"": None, "first": True, "month": False}
-PROPOSED = ("kind", "supply", "demand", "caps", "total", "slack", "surplus")  # fields of the set
+PROPOSED = (
+    "kind",
+    "sense",
+    "supply",
+    "demand",
+    "caps",
+    "total",
+    "slack",
+    "surplus",
+)  # fields of the set
 CHOICE = "columns for the names, the date and the cost"
 CHANGED = "The columns have changed: check what is read now, then continue."
 DONE = {"undone": "The import was undone. Its rows no longer count."}
@@ -65,6 +79,7 @@ HEADINGS = {
     SUBTOTAL: ("row is a sum of others", "rows are sums of others"),
     NEGATIVE: ("row has a negative cost", "rows have negative costs"),
     MISSPELT: ("name may be misspelt", "names may be misspelt"),
+    TIMES: ("column of dates has times", ""),
 }
 
 
@@ -98,6 +113,10 @@ class TableDraft(NamedTuple):
         What is probably wrong, and what of it is left out or joined.
     is_new : bool
         Whether the page has not shown these columns yet.
+    candidates : list of Candidate
+        The other columns, of which a new study can have features.
+    features : Features or None
+        Those that are declared.
     """
 
     upload: Upload
@@ -107,6 +126,8 @@ class TableDraft(NamedTuple):
     found: list[Finding]
     accepted: list[Finding]
     is_new: bool
+    candidates: list[features.Candidate]
+    features: Features | None
 
     @property
     def is_complete(self) -> bool:
@@ -139,6 +160,8 @@ class TableView(NamedTuple):
         Whether rows with problems are left out.
     left_out : int
         The number of rows that are left out for what was found.
+    candidates : list of Candidate
+        Columns that may be features of a new study.
     """
 
     source: str
@@ -154,28 +177,33 @@ class TableView(NamedTuple):
     state: str
     skip: bool
     left_out: int
+    candidates: list[features.Candidate]
 
 
 # ---------------------------------------------------------------- what was read
 
 
-def read_draft(form: Form, known: Collection[str] = ()) -> TableDraft:
-    """Return the table of a form; its columns are those of the form, or are guessed."""
+def read_draft(form: Form, study: KnownArms | None = None) -> TableDraft:
+    """Return the table of a form; its columns are those of the form, or are guessed.
+
+    ``study`` are the arms and the features of a study that exists.
+    """
+    known = () if study is None else study.names
     upload = uploaded(form)
+    decimal = "." if upload.format is None else upload.format.decimal
     raw = upload.read(upload.columns)  # with signs of currencies, and as the user wrote it
     columns = columns_of_form(form)
     is_chosen = bool(form.get("state")) or bool(
         columns.arm and {*columns.used} <= {*upload.columns}
     )
     if not is_chosen:
-        decimal = "." if upload.format is None else upload.format.decimal
         columns = guessed_columns(raw.frame, known, decimal)
     if missing := [name for name in columns.used if name not in upload.columns]:
         hint = "Choose one of the columns of the table."
         raise InvalidInput("file", "columns of the table", repr(missing[0])[:80], hint)
     file = upload.read(columns.texts)
     is_new = form.get("state") != _state(columns, form)
-    draft = TableDraft(upload, file, raw, columns, [], [], is_new)
+    draft = TableDraft(upload, file, raw, columns, [], [], is_new, [], None)
     if not draft.is_complete or len({*columns.used}) < len(columns.used):
         return draft
     draft = draft._replace(found=findings(raw, columns, known))
@@ -184,7 +212,14 @@ def read_draft(form: Form, known: Collection[str] = ()) -> TableDraft:
     file = cleaned(file, columns, accepted)
     if not len(file.frame):
         raise InvalidInput("file", "rows to learn from", "none", "Keep some of the rows.")
-    return draft._replace(file=file, accepted=accepted)
+    if study is None:
+        others = features.candidates(file.frame, columns, decimal)
+        given = features.declared(form, others)
+        draft = draft._replace(candidates=others)
+    else:
+        given = study.features
+    file = file._replace(frame=features.with_numbers(file.frame, given, decimal))
+    return draft._replace(file=file, accepted=accepted, features=given)
 
 
 def _state(columns: Columns, form: Form) -> str:
@@ -197,12 +232,14 @@ def view_of(form: Form, draft: TableDraft, check: TableCheck | None, noun: str) 
     fields = fields_of(chosen)
     titles = ("from" if len(chosen.arm) > 1 else "name", "to", "date", noun, "invoice", "units")
     roles = {name: title for name, title in zip(fields.values(), titles, strict=True) if name}
+    own = () if draft.features is None else draft.features.columns
+    roles |= {name: "feature" for name in own if name in frame}
     return TableView(
         "" if draft.upload.name == PASTED else draft.upload.name,
         draft.upload.text,
         "" if draft.raw.format is None else str(draft.raw.format),
         [*map(str, frame.columns)],
-        ignored_columns(frame, chosen),
+        [name for name in ignored_columns(frame, chosen) if name not in roles],
         fields,
         roles,
         _first_rows(frame),
@@ -210,7 +247,8 @@ def view_of(form: Form, draft: TableDraft, check: TableCheck | None, noun: str) 
         _groups(form, draft),
         _state(chosen, form),
         draft.is_new or bool(form.get("skip")),
-        len({row for one in draft.accepted if one.kind != MISSPELT for row in one.rows}),
+        len({row for one in draft.accepted if one.kind in ROWS for row in one.rows}),
+        draft.candidates,
     )
 
 
@@ -235,6 +273,8 @@ def _choices(form: Form, draft: TableDraft) -> list[tuple[str, FindingChoice, li
             ticked = part[0].is_sure if draft.is_new else bool(form.get(field))
             text = f"row {first}: {part[0].text}" if len(part) == 1 else f"{len(part):,} more"
             action = "Leave out"
+            if kind == TIMES:
+                action, text = "Read as days:", f"{part[0].text} as {part[0].meant}"
             if kind == MISSPELT:
                 action = "Join"
                 rows = counted(len(part[0].rows), "row")
@@ -258,7 +298,7 @@ def _groups(form: Form, draft: TableDraft) -> list[FindingGroup]:
 # ---------------------------------------------------------------- a new study
 
 
-def check_alone(form: Form, draft: TableDraft) -> TableCheck | None:
+def read_alone(form: Form, draft: TableDraft) -> ReadTable | None:
     """Return what a table contains before there is a study.
 
     None for a table of lanes without dates and costs, which has nothing to learn from.
@@ -270,7 +310,7 @@ def check_alone(form: Form, draft: TableDraft) -> TableCheck | None:
         return None
     order, id = DAY_ORDERS.get(form.get("order")), columns.id or None
     given = draft.file, columns.arm, columns.round, columns.loss
-    return read_table(*given, KnownArms(), order, id).check
+    return read_table(*given, KnownArms(features=draft.features), order, id)
 
 
 def filled(form: Form, draft: TableDraft) -> Form:
@@ -301,7 +341,8 @@ def proposed(draft: TableDraft) -> dict[str, str]:
         raise InvalidInput("file", "rows with names", "none", hint)
     rows = rows.assign(**{name: rows[name].astype(str) for name in columns.arm})
     found = usual_set(rows, columns)
-    given = {"kind": found.kind, "slack": "yes" if found.slack else ""}
+    sense = "max" if has_rewards(columns.loss) else "min"
+    given = {"kind": found.kind, "sense": sense, "slack": "yes" if found.slack else ""}
     if found.kind == "transport":
         given |= {"supply": _lines(found.supply), "demand": _lines(found.demand)}
     else:
@@ -324,6 +365,24 @@ def _digest(values: Mapping[str, str]) -> str:
 
 def _lines(units: dict[str, int]) -> str:
     return as_lines([*units], [*units.values()])
+
+
+def feature_settings(form: Form, draft: TableDraft, arms: Sequence[str]) -> dict[str, Any]:
+    """Return the declared features and the values of arms, as settings of a new study.
+
+    Records an error in the form for a feature that is not known for all arms.
+    """
+    if draft.features is None:
+        return {}
+    known = features.by_arm(draft.file.frame, draft.columns, draft.features, draft.candidates)
+    for one in draft.candidates:
+        lacking = [arm for arm in arms if one.name in known and arm not in known[one.name]]
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            text = f"The table has no value for {lacking[0]}{more}. Leave this feature out."
+            form.errors[one.field] = text
+    settings: dict[str, Any] = {"features": wire.to_plain("features", draft.features)}
+    return settings | ({"arm_features": known} if known else {})
 
 
 def learn_of(form: Form, draft: TableDraft) -> LearnTable:
@@ -371,7 +430,11 @@ async def learn_table(context: StudyPageContext) -> Response:
     form = with_remembered(await context.play_form(), context.request)
     try:
         known, words, sense = await context.read(
-            lambda study: (study.known_arms, study.words, study.actions.sense)
+            lambda study: (
+                KnownArms(study.known_arms, features=study.features),
+                study.words,
+                study.actions.sense,
+            )
         )
         draft = await context.in_thread(partial(read_draft, form, known))
     except InvalidInput as error:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from multiplay._support.csv_format import CsvFormat, decoded, format_of
+from multiplay._support.csv_format import SAMPLE, SEPARATORS, CsvFormat, decoded, format_of, rows_of
+from multiplay._support.dates import moment_of
 from multiplay._support.formatting import legible
 from multiplay._support.frames import TableFile, is_excel, read_text
 from multiplay._support.sheets import TableLimits, sheet_text
@@ -42,17 +44,24 @@ class Upload(NamedTuple):
         The format of a CSV file.
     columns : tuple of str
         The names of its columns.
+    above : int
+        The number of lines above the names of the columns, such as a title.
     """
 
     name: str
     text: str
     format: CsvFormat | None
     columns: tuple[str, ...] = ()
+    above: int = 0
 
     def read(self, texts: Iterable[str] = ()) -> TableFile:
         """Return the table; ``texts`` names columns of text."""
         source = "" if self.name == PASTED else self.name
-        return read_text(self.text, texts, self.format, "file", LIMITS)._replace(source=source)
+        lines, first = self.text.splitlines(keepends=True)[self.above :], self.above + 2
+        if names := _letters(lines, self.format or CsvFormat()):
+            lines, first = [names, *lines], first - 1
+        found = read_text("".join(lines), texts, self.format, "file", LIMITS)
+        return found._replace(source=source, first=first)
 
 
 def uploaded(form: Form) -> Upload:
@@ -72,12 +81,41 @@ def uploaded(form: Form) -> Upload:
     text, encoding = text_of(file)
     given = form.get("source") if file.name == PASTED else file.name
     name = legible(given)[:LONGEST_NAME] or PASTED
-    found = Upload(name, text, None if encoding is None else format_of(text, encoding))
+    above = _lines_above(text)
+    table = "".join(text.splitlines(keepends=True)[above:])
+    form_of_file = None if encoding is None else format_of(table, encoding)
+    found = Upload(name, text, form_of_file, above=above)
     frame = found.read().frame
     if not len(frame):
         hint = "Write the names of the columns in the first line, and one row for each unit."
         raise InvalidInput("file", "rows", "none", hint)
     return found._replace(columns=(*map(str, frame.columns),))
+
+
+def _lines_above(text: str) -> int:
+    """Return the number of lines above the table: titles, and empty lines.
+
+    The names of the columns fill at least half of the cells of the widest line.
+
+    Examples
+    --------
+    >>> _lines_above("Freight, May" + chr(10) * 2 + "day;from;to;cost" + chr(10) + "1;A;B;9")
+    2
+    """
+    lines, best = text.splitlines()[:SAMPLE], list[int]()
+    for separator in SEPARATORS:
+        filled = [sum(bool(cell.strip()) for cell in line.split(separator)) for line in lines]
+        if sum(k > 1 for k in filled) > sum(k > 1 for k in best):
+            best = filled
+    return next((k for k, one in enumerate(best) if one > 1 and 2 * one >= max(best)), 0)
+
+
+def _letters(lines: Sequence[str], found: CsvFormat) -> str:
+    """Return a line with the names A, B, C, ... if the first line has a date; "" otherwise."""
+    cells = next(iter(rows_of(lines[0], found.separator, "file")), []) if lines else []
+    if not any(moment_of(cell) is not None and not cell.isdigit() for cell in cells):
+        return ""
+    return found.separator.join(ascii_uppercase[: len(cells)]) + "\n"
 
 
 def text_of(file: UploadedFile) -> tuple[str, str | None]:

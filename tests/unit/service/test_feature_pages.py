@@ -195,7 +195,7 @@ def test_the_form_has_a_field_for_each_feature_of_a_day(client: Client, store: P
     assert re.search(r'<select id="feature1" name="feature1" required', text)
     assert re.search(r'<input type="checkbox" name="feature2"', text)
     assert "feature3" not in text, "the distance of all lanes is known"
-    assert "in EUR/l, last play: 1.6" in text
+    assert "in EUR/l, last plan: 1.6" in text
     sent = send(client, key="Monday", feature0="1.72", feature1="Tue", feature2="yes")
     assert sent.status_code == 303, sent.text
     last = mp.Study.open("lanes", store=store).day_features()
@@ -205,7 +205,7 @@ def test_the_form_has_a_field_for_each_feature_of_a_day(client: Client, store: P
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
-        ({"feature0": "1.720,5", "feature1": "Tue"}, "feature0", "mark for thousands"),
+        ({"feature0": "1.720", "feature1": "Tue"}, "feature0", "read in one way"),
         ({"feature0": "", "feature1": "Tue"}, "feature0", "nothing"),
         ({"feature0": "1.7", "feature1": ""}, "feature1", "Choose"),
         ({"feature0": "1.7", "feature1": "Sun"}, "feature1", "Expected one of"),

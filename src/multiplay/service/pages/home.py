@@ -139,7 +139,7 @@ def _plan(
         if day >= now:
             cost = f"should {'cost' if today.noun == 'cost' else 'bring'} "
             cost += words.estimate(*play.expected)
-            return PlanLine(play.id, day, plan_text(play.plan), cost, is_told=False)
+            return PlanLine(play.id, day, plan_text(play.plan, arm=words.arm), cost, is_told=False)
     for row in reversed([*rows_of(plays)]):
         if row.status == TOLD and days[int(row.id)] == now:
             cost, missing = words.money(float(row.realised)), int(row.units) - int(row.seen)

@@ -22,7 +22,7 @@ STATIC = Path(__file__).with_name("static")
 LAYOUT = "\n\r\t"  # control characters that are allowed in a text area
 LOCAL = re.compile(  # times to the minute; numbers with decimals or thousands, not in a name
     r"(?<![\w.,:;#-])(?:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d)"
-    r"|-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+\.\d+|-?\d{4,15})(?![\w:-]|[.,]\d)"
+    r"|-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+\.\d+|-?\d{4,15})(?![\w:-]|[.,]\w)"
 )
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -81,6 +81,8 @@ def local(text: Any) -> Markup:
     <data value="1878">1,878</data> EUR of 3
     >>> print(local("told 2026-11-17 08:30, 2026-11-17"))
     told <time datetime="2026-11-17T08:30Z">2026-11-17 08:30</time>, 2026-11-17
+    >>> print(local("imported bills 2025.csv"))
+    imported bills 2025.csv
     """
 
     def marked(found: re.Match[str]) -> str:

@@ -223,7 +223,6 @@ OF_OPTIONS: Pairs = {
     **pairs(("discount", "window"), "changes followed", "memory", "memory"),
     **pairs(("discount", "window"), "persistence followed", "memory", "memory"),
     **pairs("changes followed", "persistence followed", "", "memory"),
-    **pairs("persistence followed", "ordered units", "memory", "persistence"),
     **pairs("persistence followed", "features", "memory", "persistence"),
     **pairs("window", "ordered units", "window", "window of units"),
     **pairs("window", "features", "", "old features"),

@@ -359,6 +359,8 @@ def learn(
                 nu, count = min(n - 1.0, MOST_FREE) + FREE, min(max(gap, 1.0), LONGEST)
                 row[EVIDENCE] = FADE * row[EVIDENCE] + count * log_student(e, variance, nu)
                 row[SQUARES] += e * e * s2 / variance
+            elif n > 0.0:  # without hypotheses, changes forecast what "nothing persists" does
+                own[i, JUMPS, EVIDENCE] = own[i, 0, EVIDENCE]
             add_trace(trace[i], reports[trial, i], mark, gap)
             trace[i, LATEST] = max(now, trace[i, LATEST])
 

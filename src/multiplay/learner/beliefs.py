@@ -19,6 +19,7 @@ from multiplay.learner.round_set import RoundSet
 from multiplay.policies.index import ArmPolicy
 from multiplay.policies.regression import Regression, estimate
 from multiplay.posteriors.by_unit import SUMS, OrderedUnits, UnitBeliefs
+from multiplay.posteriors.memories import FILTERS, TRACES
 from multiplay.types import FloatArray, IntArray
 
 
@@ -92,9 +93,13 @@ class Beliefs:
         posterior = policy.posterior if isinstance(policy, ArmPolicy) else None
         if not isinstance(posterior, OrderedUnits):
             return None
-        sums = self.state.arms.arrays[SUMS][0]
-        sums = np.concatenate([sums, np.zeros_like(sums[:1])])[self._places(round_set)]
-        return posterior.believed_units(round_set.actions, {SUMS: sums[None]})
+        arrays, places = self.state.arms.arrays, self._places(round_set)
+        of_round = {
+            name: np.pad(array, [(0, 0), (0, 1)] + [(0, 0)] * (array.ndim - 2))[:, places]
+            for name, array in arrays.items()
+            if name in (SUMS, FILTERS, TRACES)  # an arm never seen has zeros
+        }
+        return posterior.believed_units(round_set.actions, arrays | of_round)
 
     def _of_units(self, by_unit: UnitBeliefs, action: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the sum of the means of the first units of each arm, and its deviation.

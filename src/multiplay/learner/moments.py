@@ -27,7 +27,7 @@ from multiplay.policies import Policy
 from multiplay.policies.arm_state import ArmState
 from multiplay.policies.index import ArmPolicy, expects_changes
 from multiplay.posteriors.features import FeatureModel
-from multiplay.posteriors.memories import COMMON, FILTERS, GAPS, MOMENTS, Changes, Memory
+from multiplay.posteriors.memories import COMMON, FILTERS, GAPS, MOMENTS, Changes, Keep, Memory
 from multiplay.posteriors.moments import Moments
 from multiplay.random import Rng
 from multiplay.types import Arrays, FloatArray, IntArray
@@ -257,10 +257,12 @@ def _keeps_moments(policy: Policy, state: Arrays) -> bool:
 def memory_of_beliefs(policy: Policy) -> Memory:
     """Return how beliefs forget: as the policy does; they follow changes if it forgets nothing.
 
-    A policy that reads features forgets coefficients, and not the reports of single arms.
+    Where units have means of their own, the average unit of an arm changes with the plans, and
+    all reports count. A policy that reads features forgets coefficients, and not the reports of
+    single arms.
     """
     if isinstance(policy, ArmPolicy) and not isinstance(policy.posterior, FeatureModel):
         memory = policy.posterior.memory
         if memory.forgets or not expects_changes(policy):
-            return memory
+            return Keep() if memory.follows else memory
     return Changes()

@@ -428,7 +428,8 @@ def planner_of(replan: str | None, memory: Memory) -> EveryRound | Rarely:
 
 def follows_changes(policy: Policy) -> bool:
     """Return whether a policy forgets by itself what it was told before a change."""
-    return isinstance(policy, ArmPolicy) and policy.posterior.memory.follows
+    posterior = policy.posterior if isinstance(policy, ArmPolicy) else None
+    return posterior is not None and posterior.memory.follows and not posterior.by_unit
 
 
 def expects_changes(policy: Policy) -> bool:

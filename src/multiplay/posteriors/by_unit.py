@@ -1,7 +1,7 @@
 """OrderedUnits: a mean for the k-th unit of each arm, which follows that of the unit before it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from multiplay.actions import ActionSet, TimeVarying
 from multiplay.errors import InvalidInput
 from multiplay.feedback import Feedback
 from multiplay.kernels import ordered as kernels
+from multiplay.kernels.moments import KEPT
 from multiplay.posteriors.base import Posterior
+from multiplay.posteriors.memories import FILTERS, PERSISTENCE, Persists
 from multiplay.random import Rng, stream_words
-from multiplay.types import Arrays, FloatArray
+from multiplay.types import Arrays, FloatArray, IntArray
 
 ORDERED = "ordered"
 SUMS = "by_unit"  # the state: N, average and squared deviations, (trials, d, K, 3)
@@ -59,13 +61,17 @@ class OrderedUnits(Posterior):
     enough to be tried. The draws are projected on numbers that do not decrease (isotonic
     regression, weighted by :math:`1 + N_{ik}`), and ``ActionSet.best_by_unit`` solves for them.
 
+    With ``Persists()``, :math:`\mu_{ik}` is the mean in the next round, and :math:`\bar{k}_{ik}`
+    and :math:`v_{ik} / N_{ik}` are the mean and the variance that the filters of unit k forecast by
+    themselves: see docs/diminishing.md.
+
     The units of a round count as independent. Units beyond the K-th, the most units of an arm in
     the first set, count as the K-th.
 
     Parameters
     ----------
     memory
-        ``Keep()`` or ``Discount(...)``.
+        ``Keep()``, ``Discount(...)`` or, without coins, ``Persists()``.
     coins
         Whether a loss becomes a coin, whose variance is known.
     w
@@ -89,7 +95,18 @@ class OrderedUnits(Posterior):
         """Return the state before the first round, for a set that can be solved by unit."""
         if not isinstance(actions, TimeVarying):
             actions.check_by_unit()
-        return {SUMS: np.zeros((trials, actions.d, max(int(actions.n.max()), 1), kernels.COLUMNS))}
+        K = max(int(actions.n.max()), 1)
+        state = {SUMS: np.zeros((trials, actions.d, K, kernels.COLUMNS))}
+        if not isinstance(self.memory, Persists):
+            return state
+        t = np.ones(trials, dtype=np.int64)
+        return state | self.memory.filters(trials, actions.d, K) | {"t": t}
+
+    def lacks(self, method: str) -> str | None:
+        """Return why a method cannot be called: coins are no reports that persist."""
+        if method == "persist" and self.coins:
+            return "has coins in place of losses"
+        return super().lacks(method)
 
     def empty(self, trials: int, d: int) -> Arrays:
         """Return sums of arms of one unit."""
@@ -97,23 +114,16 @@ class OrderedUnits(Posterior):
 
     def add(self, state: Arrays, feedback: Feedback, rng: Rng) -> None:
         """Add each loss to its unit; totals of one unit are its loss."""
-        sums, units, first = state[SUMS], feedback.units, feedback.first
-        if units is None or first is None:
-            if (feedback.seen > 1).any() or feedback.total.shape != feedback.seen.shape:
-                raise InvalidInput(
-                    "feedback",
-                    "the loss of every unit, for unit_means='ordered'",
-                    "totals of several units",
-                    Hint(
-                        "Give the losses of the units in order, or leave out {}.",
-                        Option("unit_means", "'ordered'"),
-                    ),
-                )
-            units, first = feedback.total, np.arange(feedback.seen.shape[1] + 1)
-        number = NO_NUMBERS if feedback.number is None else feedback.number
+        sums, seen = state[SUMS], feedback.seen
         words = stream_words(rng, len(sums))
-        given = np.ascontiguousarray(units, dtype=float)
-        kernels.learn(words, given, first, number, feedback.seen, self.coins, sums)
+        kernels.learn(words, *_numbered(feedback), seen, self.coins, sums)
+
+    def unit_reports(self, state: Arrays, feedback: Feedback) -> FloatArray:
+        """Return the report of each unit by itself, (trials, d K, 5)."""
+        trials, d, K = state[SUMS].shape[:3]
+        reports = np.empty((trials, d, K, KEPT))
+        kernels.reports_of(*_numbered(feedback), feedback.seen, reports)
+        return reports.reshape(trials, d * K, KEPT)
 
     def fade(self, state: Arrays, weight: float) -> None:
         """Let old losses fade."""
@@ -126,15 +136,27 @@ class OrderedUnits(Posterior):
         words = stream_words(rng, len(sums))
         settings = _upper(actions), actions.sign, self.coins, float(self.w)
         kernels.draw(words, sums, actions._n, *settings, theta)
+        return self.persist(actions, state, words, theta)
+
+    def persist(
+        self, actions: ActionSet, state: Arrays, words: Any, theta: FloatArray
+    ) -> FloatArray:
+        """Return theta, where losses may persist with the means of the next round."""
+        if FILTERS in state:
+            filters, traces, gaps = (state[name] for name in PERSISTENCE)
+            own = words, filters, traces, gaps, state["t"], state[SUMS], actions._n
+            kernels.overlay(*own, _upper(actions), actions.sign, theta)
         return theta
 
     def believed_units(self, actions: ActionSet, state: Arrays) -> UnitBeliefs:
-        """Return what is believed of each unit."""
-        sums = state[SUMS]
-        found = UnitBeliefs(*(np.empty(sums.shape[:3]) for _ in range(3)))
-        settings = _upper(actions), actions.sign, self.coins, float(self.w)
-        kernels.estimate(sums, *settings, *found)
-        return found
+        """Return what is believed of each unit; in the next round, where losses may persist."""
+        sums, upper = state[SUMS], _upper(actions)
+        found = np.empty((*sums.shape[:3], 3))
+        kernels.estimate(sums, upper, actions.sign, self.coins, float(self.w), found)
+        if FILTERS in state:
+            filters, traces, gaps = (state[name] for name in PERSISTENCE)
+            kernels.believe(filters, traces, gaps, state["t"], sums, upper, actions.sign, found)
+        return UnitBeliefs(*np.moveaxis(found, 3, 0))
 
     def mean(self, actions: ActionSet, state: Arrays, rng: Rng | None = None) -> FloatArray:
         """Return the mean of each unit, (trials, d, K)."""
@@ -145,6 +167,25 @@ class OrderedUnits(Posterior):
         n, mean = state[SUMS][..., kernels.N], state[SUMS][..., kernels.MEAN]
         average: FloatArray = ((n * mean).sum(axis=2) + self.w) / (n.sum(axis=2) + 2 * self.w)
         return average
+
+
+def _numbered(feedback: Feedback) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return the losses of units, where each arm begins, and their numbers; totals of one unit."""
+    units, first = feedback.units, feedback.first
+    if units is None or first is None:
+        if (feedback.seen > 1).any() or feedback.total.shape != feedback.seen.shape:
+            raise InvalidInput(
+                "feedback",
+                "the loss of every unit, for unit_means='ordered'",
+                "totals of several units",
+                Hint(
+                    "Give the losses of the units in order, or leave out {}.",
+                    Option("unit_means", "'ordered'"),
+                ),
+            )
+        units, first = feedback.total, np.arange(feedback.seen.shape[1] + 1)
+    number = NO_NUMBERS if feedback.number is None else feedback.number
+    return np.ascontiguousarray(units, dtype=float), first, number
 
 
 def _upper(actions: ActionSet) -> FloatArray:

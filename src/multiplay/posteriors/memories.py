@@ -17,6 +17,7 @@ from multiplay.kernels.hypotheses import (
     H_N,
     HYPOTHESES,
     LENGTH,
+    MARKS,
     MOVED,
     SETTLED,
     START,
@@ -294,23 +295,29 @@ class Persists(Changes):
     10
     """
 
-    calls = ("counts", "persist")
+    calls = ("persist",)
     says = "It follows changes, and losses that persist for some rounds."
 
     def start(self, of: Sums, trials: int, d: int) -> Arrays:
         """Return the state of ``Changes``, and filters of no report."""
-        state = super().start(of, trials, d)
-        state[FILTERS] = np.zeros((trials, d, persistence.ROWS, persistence.FILTER))
-        state[TRACES] = np.zeros((trials, d, persistence.TRACE))
-        before, last = LATE
-        state[before] = np.zeros((trials, d, persistence.JUMPS, persistence.FILTER))
+        return super().start(of, trials, d) | self.filters(trials, d)
+
+    @staticmethod
+    def filters(trials: int, *arms: int) -> Arrays:
+        """Return filters of no report, for each arm, or for each unit of each arm."""
         kept = persistence.KEPT_REPORTS + 1, persistence.REPORT
-        state[last] = np.zeros((trials, d, *kept))
-        return state | {GAPS: np.zeros((trials, persistence.OCTAVES, 2))}
+        shapes = {
+            FILTERS: (persistence.ROWS, persistence.FILTER),
+            TRACES: (persistence.TRACE,),
+            LATE[0]: (persistence.JUMPS, persistence.FILTER),
+            LATE[1]: kept,
+        }
+        found = {name: np.zeros((trials, *arms, *shape)) for name, shape in shapes.items()}
+        return found | {GAPS: np.zeros((trials, persistence.OCTAVES, 2))}
 
     def learn(
         self,
-        of: Sums,
+        of: Any,
         state: Arrays,
         feedback: Feedback,
         rng: Rng,
@@ -320,11 +327,20 @@ class Persists(Changes):
 
         ``rounds`` are those to which the report belongs, the last one if not given.
         """
-        filters, traces, gaps = (state[name] for name in PERSISTENCE)
-        before, last, hypotheses, marks = (state[name] for name in (*LATE, "hypotheses", "marks"))
-        own, at = (filters, traces, gaps, before, last), state["t"] if rounds is None else rounds
-        persistence.learn(*own, hypotheses, marks, at, summaries(state, feedback))
-        super().learn(of, state, feedback, rng)
+        at = state["t"] if rounds is None else rounds
+        filters, traces, gaps, before, last = (state[name] for name in (*PERSISTENCE, *LATE))
+        if of.by_unit:  # each unit is an arm here, without hypotheses
+            of.add(state, feedback, rng)
+            filters, traces, before, last = map(_flat, (filters, traces, before, last))
+            hypotheses, marks = (np.zeros((*traces.shape[:2], *n)) for n in ((0, 1), (MARKS,)))
+            reports = of.unit_reports(state, feedback)
+        else:
+            hypotheses, marks = state["hypotheses"], state["marks"]
+            reports = summaries(state, feedback)
+        own = filters, traces, gaps, before, last
+        persistence.learn(*own, hypotheses, marks, at, reports)
+        if not of.by_unit:
+            super().learn(of, state, feedback, rng)
 
     def restart(self, of: Sums, state: Arrays, restart: Restart) -> None:
         """Let each arm begin with one report, the average of what counts."""
@@ -332,6 +348,11 @@ class Persists(Changes):
         arrays = state[FILTERS], state[LATE[0]], state[TRACES]
         for trial in zip(*arrays, strict=True):
             persistence.begin_again(*trial, restart.places, restart.sums)
+
+
+def _flat(of_units: FloatArray) -> FloatArray:
+    """Return a view in which each unit of each arm is an arm."""
+    return of_units.reshape(len(of_units), -1, *of_units.shape[3:])
 
 
 def follow(state: Arrays, reports: FloatArray) -> None:

@@ -60,23 +60,33 @@ def twin(policy: IndexPolicy, sums: FloatArray, sign: float) -> tuple[FloatArray
             free.sum(axis=1) + 2 * w
         )
         variance = np.repeat(own[:, None], n.shape[1], axis=1)
-    seen = n > 0
-    r = np.where(seen, variance / np.maximum(n, 1), np.inf)
+    r = np.where(n > 0, variance / np.maximum(n, 1), np.inf)
+    return dense(sign * mean, r, sign)
+
+
+def dense(y: FloatArray, r: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:
+    """Return means and covariances of all units of each arm, by averages y of variance r."""
+    seen = np.isfinite(r)
     both = seen[:, 1:] & seen[:, :-1]
     doubt = (r[:, 1:] + r[:, :-1])[both]
-    step, share = sign * np.diff(mean, axis=1)[both], 0.01 / (0.01 + doubt)
+    step, share = np.diff(y, axis=1)[both], 0.01 / (0.01 + doubt)
     g = max(float((share * step).sum() / (share.sum() + 0.05)), 0.0)
     tau2 = ((share * ((step - g) ** 2 - doubt)).sum() + 0.1 * 0.01) / (share.sum() + 0.1)
-    tau2 = max(float(tau2), (g / 2) ** 2, 0.02**2)
-    K = n.shape[1]
-    k = np.arange(K)
+    return along(y, r, sign, g, max(float(tau2), (g / 2) ** 2, 0.02**2))
+
+
+def along(
+    y: FloatArray, r: FloatArray, sign: float, g: float, tau2: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and covariances of the units of each arm, for steps of mean g."""
+    k, seen = np.arange(y.shape[1]), np.isfinite(r)
     prior = 1 / 12 + tau2 * np.minimum.outer(k, k)
     centre = sign * 0.5 + g * k
     means, covariances = [], []
-    for i in range(len(n)):
+    for i in range(len(y)):
         precision = np.linalg.inv(prior) + np.diag(1 / r[i])
         covariance = np.linalg.inv(precision)
-        data = np.where(seen[i], sign * mean[i] / np.where(seen[i], r[i], 1), 0)
+        data = np.where(seen[i], y[i] / np.where(seen[i], r[i], 1), 0)
         means.append(covariance @ (np.linalg.inv(prior) @ centre + data))
         covariances.append(covariance)
     return np.array(means), np.array(covariances)

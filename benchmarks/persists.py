@@ -83,7 +83,7 @@ def stationary(trials: int | None, run: Runner) -> list[Section]:
 
 # ---------------------------------------------------------------- drifting
 
-DRIFTING = {"one flip": 1.1, "waves": 1.0, "walks": 1.0}
+DRIFTING = {"one flip": 1.1, "waves": 1.0, "walks": 0.8}
 
 
 def of_drift(world: str, trials: int) -> dict[str, FloatArray]:
@@ -96,7 +96,7 @@ def of_drift(world: str, trials: int) -> dict[str, FloatArray]:
 
 def drifting(trials: int | None, run: Runner) -> list[Section]:
     """Measure worlds that drift, or change once."""
-    found = run({name: (of_drift, (name, trials or 20)) for name in change.drifting()})
+    found = run({name: (of_drift, (name, trials or 100)) for name in change.drifting()})
     return [section("Drifting", found, DRIFTING)]
 
 

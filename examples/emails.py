@@ -46,7 +46,8 @@ def main() -> None:
     means = table.to_numpy().ravel()
     print(f"{given.days} days, {len(people)} segments of {PEOPLE} people: share of visits")
     world = mp.Stochastic(mp.Bernoulli(means))
-    curves = compare(actions, world, np.tile(means, (given.days, 1)), 10, given.trials)
+    by_day = np.tile(means, (given.days, 1))
+    curves = compare(actions, world, by_day, 10, given.trials, trial=12)
     what = "Visits per person, less those of the default"
     draw_figure(Path("results/emails.png"), curves, what, "days")
 

@@ -77,7 +77,7 @@ def main() -> None:
         f"{given.rounds} rounds, {len(actions.names)} lanes: dollars per kilogram, over {HIGHEST:g}"
     )
     world = mp.Replay(table, shuffle=False)
-    curves = compare(actions, world, means.to_numpy(), 13, given.trials)
+    curves = compare(actions, world, means.to_numpy(), 13, given.trials, trial=12)
     what = "Dollars per kilogram over 40, less those of the default"
     draw_figure(Path("results/freight.png"), curves, what, "rounds")
 

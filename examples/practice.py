@@ -90,22 +90,71 @@ class Fixed(Smoothed):
             state["total"] += feedback.total
 
 
-RULES: dict[str, mp.Policy] = {
-    "fixed after a trial": Fixed(),
-    "last value": Smoothed(1.0),
-    "smoothed, 0.3": Smoothed(0.3),
-}
+@dataclass(frozen=True)
+class Returning(Fixed):
+    """Predict that the last loss of an arm returns to its average by 0.9 a round: set by hand."""
+
+    left: float = 0.9
+
+    def start(self, actions: mp.ActionSet, horizon: int | None, trials: int) -> Arrays:
+        """Return an average of one report, and no last loss."""
+        state, shape = super().start(actions, horizon, trials), (trials, actions.d)
+        first = np.full(shape, FIRST if actions.sign > 0 else 1 - FIRST)
+        return state | {
+            "units": np.ones(shape),
+            "total": first,
+            "last": 1 * first,
+            "share": 0 * first,
+        }
+
+    def choose(self, actions: mp.ActionSet, state: Arrays, rng: Rng) -> mp.Play:
+        """Play the best plan for the predictions; equal ones in a random order."""
+        ties = 1e-6 * rng.random(state["units"].shape)
+        average = state["total"] / state["units"]
+        apart = state["share"] * (state["last"] - average)
+        return mp.Play(actions.best(average + apart + ties))
+
+    def update(
+        self,
+        actions: mp.ActionSet,
+        state: Arrays,
+        play: mp.Play,
+        feedback: mp.Feedback,
+        rng: Rng,
+    ) -> None:
+        """Count a round of an arm as one report."""
+        seen = feedback.seen > 0
+        state["units"] += seen
+        state["total"] += np.where(seen, feedback.mean, 0.0)
+        state["last"] = np.where(seen, feedback.mean, state["last"])
+        state["share"] = self.left * np.where(seen, 1.0, state["share"])
+
+
+def rules(trial: int) -> dict[str, mp.Policy]:
+    """Return the rules by hand, of which one has so many rounds of a trial."""
+    return {
+        "fixed after a trial": Fixed(rounds=trial),
+        "last value": Smoothed(1.0),
+        "smoothed, 0.3": Smoothed(0.3),
+        "smoothed, 0.1": Smoothed(0.1),
+        "returning by 0.9, set by hand": Returning(),
+    }
 
 
 def compare(
-    actions: mp.ActionSet, world: mp.Environment, means: FloatArray, block: int, trials: int
+    actions: mp.ActionSet,
+    world: mp.Environment,
+    means: FloatArray,
+    block: int,
+    trials: int,
+    trial: int = 48,
 ) -> dict[str, FloatArray]:
     """Print the mean cost of a unit by policy, and return the cost of every round.
 
-    ``means`` are those of all rounds, (rounds, d). Plans are judged by them. The difference to the
-    first policy has a standard error by blocks of rounds and by trials.
+    ``means`` are those of all rounds, (rounds, d). Plans are judged by them. ``trial`` is how many
+    rounds pass before a plan is fixed.
     """
-    rounds, policies = len(means), POLICIES | RULES
+    rounds, policies = len(means), POLICIES | rules(trial)
     result = mp.simulate(
         actions, world, policies, rounds, trials, seed=1, record=rounds, against="each round"
     )
@@ -116,14 +165,22 @@ def compare(
     found = {name: (one + least).T / units for name, one in zip(policies, regret, strict=True)}
     found["best fixed plan, in hindsight"] = (means @ fixed)[:, None] / units
     found[ORACLE] = least[:, None] / units
+    return print_table(found, block)
+
+
+def print_table(found: dict[str, FloatArray], block: int) -> dict[str, FloatArray]:
+    """Print mean costs, (rounds, trials), and return those of every round.
+
+    The difference to the first one has a standard error by blocks of rounds and by trials.
+    """
     first = next(iter(found.values()))
     print("| policy | a unit | second half | less the first, ± blocks and trials |")
     print("|---|---|---|---|")
     for name, cost in found.items():
         apart = cost - first
-        by_trial = apart.mean(axis=0).std() / np.sqrt(trials)
+        by_trial = apart.mean(axis=0).std() / np.sqrt(apart.shape[1])
         error = np.hypot(blocks(apart.mean(axis=1), block), by_trial)
-        half = cost[rounds // 2 :].mean()
+        half = cost[len(cost) // 2 :].mean()
         print(f"| {name} | {cost.mean():.4f} | {half:.4f} | {apart.mean():+.4f} ± {error:.4f} |")
     return {name: cost.mean(axis=1) for name, cost in found.items()}
 

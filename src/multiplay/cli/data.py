@@ -33,8 +33,16 @@ SETS = {
         "capacity for spot nodes in nine zones; the source states no licence",
         "skypilot-org/spot-traces",
         {
-            f"us-{zone}_v100_1.json": (f"availability/1-node/aws-02-15-2023/us-{zone}_v100_1.json")
+            f"us-{zone}_v100_1.json": f"availability/1-node/aws-02-15-2023/us-{zone}_v100_1.json"
             for zone in ZONES
+        },
+    ),
+    "nodes": DataSet(
+        "how many of 16 spot nodes three zones have; the source states no licence",
+        "skypilot-org/spot-traces",
+        {
+            f"us-{zone}_v100_1.json": f"availability/16-node/aws-08-27-2023/us-{zone}_v100_1.json"
+            for zone in ("east-2b", "west-2a", "west-2c")
         },
     ),
     "freight": DataSet(
@@ -72,7 +80,7 @@ def files_of(name: str) -> list[Path]:
 
 @data.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="spot, freight or emails.")],
+    name: Annotated[str, typer.Argument(help="spot, nodes, freight or emails.")],
     source: Annotated[
         Path | None, typer.Option("--from", help="A folder with a copy, in place of the network.")
     ] = None,

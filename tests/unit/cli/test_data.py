@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import multiplay as mp
 from multiplay.cli import app
 from multiplay.cli import data as command
 from multiplay.errors import InvalidInput
@@ -66,7 +67,7 @@ def test_a_set_is_fetched_from_its_repository(cache: Path, monkeypatch: pytest.M
     [
         (["spot"], "name", "--from FOLDER"),
         (["spot", "--from", "nowhere"], "from", "us-east-1a_v100_1.json"),
-        (["weather"], "name", "spot, freight, emails"),
+        (["weather"], "name", "spot, nodes, freight, emails"),
     ],
 )
 def test_an_error_says_what_to_do(arguments: list[str], argument: str, says: str) -> None:
@@ -118,6 +119,44 @@ def test_the_example_of_spot_capacity(
     found = costs(lines)
     assert found["best plan of each round"] == found["best fixed plan, in hindsight"] == 0.0
     assert 0.0 < found["PooledCTS(memory=Changes())"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("hold", "policy"), [(0.99, "Persists"), (0.0, "Changes")], ids=["hours", "ticks"]
+)
+def test_the_check_of_a_table_of_spot_capacity_says_what_to_use(
+    hold: float, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zones that stay up or down for hours, or change at each tick; a third of hours is told."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    rng, paths, ticks = np.random.default_rng(3), [], 18 * 300
+    for zone in range(9):
+        change = rng.random(ticks) >= hold
+        begun = np.maximum.accumulate(np.where(change, np.arange(ticks), 0))
+        up = (rng.random(ticks) < 0.4 + 0.05 * zone)[begun]
+        text = json.dumps({"metadata": {"gap_seconds": 200}, "data": up.astype(int).tolist()})
+        paths.append(tmp_path / f"{zone}.json")
+        paths[-1].write_text(text, encoding="utf-8")
+    losses = runpy.run_path(str(EXAMPLES / "spot.py"))["losses_of"](paths)
+    hours, zones = np.nonzero(rng.random(losses.shape) < 1 / 3)
+    told = {"zone": zones, "hour": hours + 1, "lost": losses[hours, zones]}
+    table = pd.DataFrame(told).astype({"zone": str})
+    found = mp.check_data(table, arm="zone", round="hour", loss="lost")
+    assert found.policy == f"PooledCTS(memory={policy}())"
+
+
+@pytest.mark.slow
+def test_the_example_of_nodes(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Each zone has 6 nodes at all times: the 16 lose nothing, if 5 or 6 are in each."""
+    (cache / "nodes").mkdir(parents=True)
+    for file in command.SETS["nodes"].files:
+        text = json.dumps({"metadata": {"gap_seconds": 600}, "data": [6] * 150})
+        (cache / "nodes" / file).write_text(text, encoding="utf-8")
+    lines = example("nodes.py", ["--trials", "2"], monkeypatch, capsys)
+    assert lines[0] == "25 hours, 16 nodes in 3 zones: node-hours lost"
+    found = costs(lines)
+    assert found["best plan of each round"] == found["best fixed plan, in hindsight"] == 0.0
+    assert 0.0 < found["ordered, Persists()"] < found["follow the leader"]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from dirty_table import DirtyTable, cost_of
 from page_client import Place, browsing
 from refusal import refused
 from trucks import ask_and_tell
@@ -447,6 +448,28 @@ def test_a_study_begins_with_a_file_of_bills(place: Place) -> None:
     assert f'formaction="{base}/import"' in again.text
     known = place.post(f"{base}/import", **filled(again))
     assert "10 known, 0 new" in re.sub("<[^>]*>", "", known.text)
+
+
+def test_a_year_with_mistakes_leads_to_the_best_plan_of_today(place: Place) -> None:
+    """Fuel and distances before the costs, sums, a misspelt depot, one that opens, and a jump."""
+    made = DirtyTable(seed=8)
+    file = "Frachten 2025.csv", made.text.encode("cp1252")
+    typed = filled(place.upload("/new/table", *file))
+    done = place.post("/new/table", **typed, create="yes")
+    base = "/studies/Frachten%202025"
+    assert done.headers["location"] == f"{base}?done=began&count={len(made.bills)}&play=1"
+    with opened(place, "Frachten 2025") as study:
+        assert study.words == ("EUR", "truck", "lane", "day")
+        (play,) = study.pending()
+        sent = {tuple(lane.split("->")): units for lane, units in play.plan.items() if units}
+        assert sent == made.best, "that of HiGHS for the true costs after the jump"
+        truth = cost_of(made.best, made.truth)
+        assert play.expected.low - 0.01 * truth < truth < play.expected.high + 0.01 * truth
+        head = study.head
+        known = place.upload(f"{base}/import", *file)
+        count = f"{len(made.bills):,} known, 0 new"
+        assert count in re.sub("<[^>]*>", "", known.text)
+        assert study.head == head
 
 
 KM = {"Lyon->north": 450, "Lyon->south": 120, "Lille->north": 90, "Lille->south": 700}

@@ -20,6 +20,7 @@ from multiplay.service.pages import (
     forms,
     plan_forms,
     play_views,
+    render,
     views,
 )
 from multiplay.service.pages.forms import Form
@@ -34,7 +35,7 @@ MOST_DAYS = 36_500  # of an age in days
 PARTS = ("state", "plan", "tell", "other", "pending")
 STUDY = "/studies/{study}"
 DONE = {
-    "imported": "New rows that were imported: {count}. The study has learned from them.",
+    "imported": "New rows that were imported: {count:,}. The study has learned from them.",
     "began": "The study has learned from {count:,} rows. This is its first plan.",
     "created": "The study was created. Ask for its first plan.",
     "asked": "Plan {play} was made.",
@@ -59,7 +60,7 @@ async def plan_page(context: StudyPageContext, query: PlanQuery) -> Response:
     if query.arms or query.all:  # an address of older versions
         return to(f"{context.base}/lanes?{context.request.url.query}")
     done = done_text(DONE, query.done, play=query.play, count=query.count or 0)
-    return await _plan_page(context, done=done)
+    return await _plan_page(context, done=done if query.count is None else render.local(done))
 
 
 async def _plan_page(context: StudyPageContext, status: int = 200, **shown: Any) -> Response:

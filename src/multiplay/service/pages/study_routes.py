@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -32,6 +32,8 @@ from multiplay.studies.commands.constraints import AddConstraint
 from multiplay.studies.imports import tables_that_count
 
 STUDY = "/studies/{study}"
+MOST_KNOWN = 24  # studies whose imported days are kept in memory, as texts
+_known: dict[bytes, past_days.PastDays | None] = {}  # by the digest of the last entry
 DONE = {
     "forgot": "Earlier reports no longer count. “Unforget” undoes this.",
     "kept": "The reports count again.",
@@ -286,11 +288,15 @@ async def report_page(context: StudyPageContext) -> Response:
 
 
 async def _past(context: StudyPageContext) -> past_days.PastDays | None:
-    tables = await context.read_journal(tables_that_count)
-    return cast(
-        "past_days.PastDays | None",
-        await _saved(context, lambda study: past_days.past_days(study, tables)),
+    """Return what imported days cost, from a cache as long as the study does not change."""
+    head, tables = await context.read_journal(
+        lambda journal: (journal.head().digest, tables_that_count(journal))
     )
+    if head not in _known:
+        _known[head] = await _saved(context, lambda study: past_days.past_days(study, tables))
+        while len(_known) > MOST_KNOWN:
+            _known.pop(next(iter(_known)))
+    return _known.get(head)
 
 
 async def to_savings(context: StudyPageContext) -> Response:

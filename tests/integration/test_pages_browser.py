@@ -500,6 +500,12 @@ def test_the_first_minute_of_a_planner(
         assert study.arms()["seen"].sum() == len(made.bills)
         head = study.head
 
+        page.goto("/studies/Frachten%202025/report")
+        expect(page.get_by_role("button", name="Print")).to_be_visible()
+        printed = page.pdf(format="A4")
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1, "the report is one page"
+        _check(page, "first-report")
+        page.goto("/studies/Frachten%202025")
         page.get_by_role("link", name="Import", exact=True).click()
         page.get_by_label("A file").set_input_files(file)
         page.get_by_role("button", name="Read the table").click()

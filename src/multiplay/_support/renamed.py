@@ -16,7 +16,7 @@ from multiplay.errors import InvalidInput
 CONSTRAINTS = Verb("constraints")
 UNFORGET = Hint("Use {}.", Verb("unforget", "arm, since=0"))
 VERBS: dict[str, str] = {  # of Python only, but for keep
-    "saved": "Use savings().",
+    "saved": "Use savings(versus=...).",
     "describe": "Use set_arm_features(table).",
     "keep": UNFORGET,
     "promise": Hint("Use {}.", Verb("add_constraint", "AtMost(...)")),

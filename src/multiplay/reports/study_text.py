@@ -147,7 +147,7 @@ def _rounds(facts: StudyFacts) -> dict[str, str]:
 def _none_known(facts: StudyFacts) -> str:
     noun = wording(facts).noun
     if not facts.told:
-        return "none was told yet"
+        return "none was reported yet"
     one = facts.words.round
     return f"the {noun} of a {one} is not known: it is not the sum over its units"
 
@@ -194,7 +194,7 @@ def notes(facts: StudyFacts) -> list[str]:
     if facts.told and not facts.arms["seen"].any():
         total, single = plural(words.round), plural(words.arm)
         noun = wording(facts).noun
-        found.append(f"Only totals of {total} were told, no {noun}s of single {single}.")
+        found.append(f"Only totals of {total} were reported, no {noun}s of single {single}.")
     if whole.rounds and np.isnan(whole.expected):
         found.append("The policy gives no expected totals.")
     if misfit := facts.arms.attrs.get("misfit"):

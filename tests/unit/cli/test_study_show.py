@@ -265,7 +265,7 @@ def test_a_new_study() -> None:
     screen = shown(new)
     assert "2 lanes, losses from 0 to 1\n" in screen
     assert "\n0 plans asked\n" in screen
-    assert "none was told yet" in screen
+    assert "none was reported yet" in screen
     assert screen.count("●") == 2, "an arm never seen has a mean, and an interval"
     assert "Ask for the first plan:\n    multiplay study ask new" in screen
     assert study_report(study_facts(new)).count("<svg") == 1
@@ -274,7 +274,7 @@ def test_a_new_study() -> None:
     assert "1 plan is pending. Tell the costs of the oldest" in shown(new)
     new.cancel(play.id)
     assert "1 plan asked: 0 told, 0 pending, 1 cancelled" in shown(new)
-    assert "none was told yet" in shown(new)
+    assert "none was reported yet" in shown(new)
     assert study_report(study_facts(new)).count("<svg") == 1, "nothing to draw of rounds"
 
     new.tell(new.ask().id, [[1.0], [0.5]])

@@ -77,6 +77,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         nameless.set_versus(mp.PriceList(dict.fromkeys(nameless.actions.names, 60.0)))
         nameless.ask()
         nameless.ask()
+        found.study("imported").learn_table(bills | {"arm": ["Lyon->north"] * 2})
         yield found
 
 

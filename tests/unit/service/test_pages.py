@@ -1036,3 +1036,14 @@ def test_a_study_that_cannot_be_read_does_not_hide_the_others(place: Place) -> N
     assert page.status_code == 200
     assert "Cannot be shown" in page.text
     assert 'href="/studies/good"' in page.text
+
+
+def test_every_page_leads_to_its_section_of_the_guide(place: Place) -> None:
+    place.study().ask()
+    guide = place.get("/help").text
+    tabs = ("lanes", "promises", "history", "savings", "settings", "import", "report", "plays/1")
+    base, wanted = "/studies/lanes", {"/": "studies", "/new": "new", "/new/form": "new"}
+    wanted |= {base: "plan"} | {f"{base}/{tab}": tab.replace("plays/1", "play") for tab in tabs}
+    for path, section in wanted.items():
+        assert f'href="/help#{section}"' in place.get(path).text, path
+        assert f'id="{section}"' in guide

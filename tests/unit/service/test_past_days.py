@@ -145,6 +145,35 @@ def test_the_plan_of_a_day_has_its_demand() -> None:
         assert plan @ means == min(day.enumerate() @ means)
 
 
+def test_the_picture_has_the_suppliers_of_each_day(place: Place) -> None:
+    """Lille, which opens on day 11, is in the best plan, and in the plans of the days since."""
+    table: dict[str, list[Any]] = {"arm": [], "round": [], "loss": []}
+    for day in range(20):
+        north = "Lyon->north" if day < 10 else "Lille->north"
+        for arm in (north, "Lyon->south"):
+            table["arm"].append(arm)
+            table["round"].append(f"2026-03-{day + 1:02}")
+            table["loss"].append(COSTS[arm] + (-1) ** day)
+    study = study_of(place)
+    study.learn_table(table)
+    tables = tables_that_count(store_at(place.store).open("lanes"))
+    found = past_days.past_days(study, tables)
+    assert found is not None
+    days, names = driven_days(tables), list(study.actions.names)
+    means = np.array([COSTS[name] for name in names])
+    for then, wanted in ((False, [50.0] * 20), (True, [120.0] * 10 + [50.0] * 10)):
+        plans = plans_of_days(study.actions, days, means, then)
+        assert [float(means @ plan) for plan in plans if plan is not None] == wanted
+    best, of_then = (
+        float(re.search(pattern, text)[1])  # type: ignore[index]
+        for pattern, text in (
+            (r"by these bills: (\d+(?:\.\d+)?) EUR", found.line),
+            (r"would have cost (\d+(?:\.\d+)?) EUR on average", found.remarks[1]),
+        )
+    )
+    assert (best, of_then) == pytest.approx((50, 85), rel=0.05)
+
+
 def test_days_that_no_plan_fits_are_left_out(place: Place) -> None:
     """They have a lane that the study does not have, or are no plan of its set."""
     days = DrivenDays(["air", "road", "sea"], np.zeros(3), np.eye(3, dtype=np.int64), np.ones(3))

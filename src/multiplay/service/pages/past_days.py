@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_DAYS = 1_000  # the last ones
-MOST_ROWS = 50  # of the table of arms
+MOST_ROWS = 14  # of the table of arms: the report is one page
 DRAWN = 400  # days
 FEW_BILLS = 5
 
@@ -93,8 +93,8 @@ def past_days(study: Study, tables: Sequence[LoggedData]) -> PastDays | None:
     line += words.money(expected) + (
         f" ({words.ends(expected - half, expected + half)})." if isfinite(half) else "."
     )
-    costs = np.full(len(driven.costs), np.nan)
-    costs[compared] = planned @ means
+    then = plans_of_days(study.actions, driven, means, then=True)
+    costs = np.array([np.nan if plan is None else plan @ means for plan in then])
     days = [
         ChartDay(when, date_of(when) or f"{k}", None, cost, expected=plan)
         for k, (when, cost, plan) in enumerate(
@@ -103,6 +103,13 @@ def past_days(study: Study, tables: Sequence[LoggedData]) -> PastDays | None:
     ][-DRAWN:]
     bills = known["seen"].to_numpy()
     remarks = _remarks(words, compared, average, bills)
+    if not np.allclose(costs[compared], planned @ means):
+        remarks.insert(
+            1,
+            f"The picture has the suppliers of each {words.round}: who has sent nothing until then "
+            f"is left out. With them the plans would have {did} "
+            f"{words.money(float(np.nanmean(costs)))} on average.",
+        )
     table = _arms(words, study, driven, compared, average, known)
     return PastDays(line, remarks, cost_chart(days, words), table)
 
@@ -122,13 +129,14 @@ def _half_widths(known: pd.DataFrame) -> FloatArray:
 
 
 def plans_of_days(
-    actions: ActionSet, driven: DrivenDays, means: FloatArray
+    actions: ActionSet, driven: DrivenDays, means: FloatArray, then: bool = False
 ) -> list[IntArray | None]:
     """Return the cheapest plan by mean costs for the demand of each day; None where it has none.
 
     The demand of a day is what its customers got; suppliers have their usual supply, or what they
-    sent on the day, if that was more. For other sets than transport it is the best plan of the set
-    on days whose units are an action of it.
+    sent on the day, if that was more; with ``then``, those that have sent something until the day.
+    For other sets than transport it is the best plan of the set on days whose units are an action
+    of it.
 
     Examples
     --------
@@ -147,8 +155,11 @@ def plans_of_days(
         return [best if one else None for one in fits.tolist()]
     made: dict[tuple[bytes, bytes], IntArray] = {}
     plans = list[IntArray | None]()
-    for units, one in zip(own.reshape(len(own), *map(len, sides)), whole.tolist(), strict=True):
-        supply, demand = np.maximum(actions.supply, units.sum(axis=1)), units.sum(axis=0)
+    grid = own.reshape(len(own), *map(len, sides))
+    sent = grid.sum(axis=2)
+    usual = actions.supply * (np.cumsum(sent, axis=0) > 0) if then else [actions.supply] * len(own)
+    for supply, units, one in zip(np.maximum(usual, sent), grid, whole.tolist(), strict=True):
+        demand = units.sum(axis=0)
         key = supply.tobytes(), demand.tobytes()
         if one and key not in made:
             day = Transport(supply.tolist(), demand.tolist(), slack=True, capacities=_most(actions))

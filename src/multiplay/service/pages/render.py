@@ -79,6 +79,8 @@ def local(text: Any) -> Markup:
     --------
     >>> print(local("1,878 EUR of 3"))
     <data value="1878">1,878</data> EUR of 3
+    >>> print(local("bills 2025.csv"))
+    bills 2025.csv
     >>> print(local("told 2026-11-17 08:30, 2026-11-17"))
     told <time datetime="2026-11-17T08:30Z">2026-11-17 08:30</time>, 2026-11-17
     >>> print(local("imported bills 2025.csv"))
@@ -157,6 +159,6 @@ def page(visitor: Visitor, template: str, status: int = 200, **shown: Any) -> HT
         hidden = Markup('<input type="hidden" name="{}" value="{}">')
         return Markup("").join(hidden.format(*one) for one in sessions.fields(visitor).items())
 
-    given = {"here": "", "visitor": visitor, "guard": guard, **shown}
+    given = {"here": "", "help": "", "visitor": visitor, "guard": guard, **shown}
     text = templates().get_template(template).render(given)
     return HTMLResponse(text, status, {"Cache-Control": "no-store"})

@@ -26,6 +26,7 @@ from multiplay.service.pages import (
     exports,
     features,
     forms,
+    guide,
     home,
     management,
     new_model,
@@ -87,6 +88,11 @@ async def docs(context: PageContext) -> Response:
     shown = {"about": document["info"]["description"].split("\n\n"), "server": server}
     found = api_reference.operation_groups(document, server)
     return await context.page("docs.html", groups=found, openapi_url="/openapi.json", **shown)
+
+
+async def help_page(context: PageContext) -> Response:
+    """Show the guide to the pages."""
+    return await context.page("help.html", guide=guide.GUIDE, about=guide.ABOUT)
 
 
 # ------------------------------------------------------------ sessions
@@ -369,6 +375,7 @@ def _create(
 PAGES = (
     Endpoint("GET", "/static/{path:path}", static),
     Page("GET", "/docs", docs),
+    Page("GET", "/help", help_page),
     Page("GET", "/login", login_page),
     Page("POST", "/login", log_in),
     Page("GET", "/logout", logged_in),

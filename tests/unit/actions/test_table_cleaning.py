@@ -141,6 +141,7 @@ def test_supplies_and_demands_are_usual_not_the_largest() -> None:
     days += [(7, "A", "x")] * 5  # copied by mistake
     found = usual_set(pd.DataFrame(days, columns=["day", "from", "to"]), COLUMNS)
     assert (found.supply, found.demand) == ({"A": 4, "B": 3}, {"x": 4, "y": 3})
+    assert found.peaks == {"A": 9}, "the user may know better"
     assert not found.slack
 
 

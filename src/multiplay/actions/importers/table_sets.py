@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay.actions.importers.table_columns import ARROW, STATED, Columns, column_named
@@ -30,12 +31,15 @@ class TableSet(NamedTuple):
         and nothing.
     total : int
         The units of a budget.
+    peaks : dict
+        The most units of each supplier that sent more on single rounds.
     """
 
     kind: str
     supply: dict[str, int]
     demand: dict[str, int]
     total: int = 0
+    peaks: Mapping[str, int] = MappingProxyType({})
 
     @property
     def slack(self) -> bool:
@@ -55,7 +59,7 @@ def usual_set(rows: pd.DataFrame, columns: Columns) -> TableSet:
     >>> days = [(day, "Lyon", "north") for day in range(20) for _ in range(2)]
     >>> rows = pd.DataFrame([*days, (3, "Lyon", "north")], columns=["day", "from", "to"])
     >>> usual_set(rows, Columns(("from", "to"), "day", ""))
-    TableSet(kind='transport', supply={'Lyon': 2}, demand={'north': 2}, total=0)
+    TableSet(kind='transport', supply={'Lyon': 2}, demand={'north': 2}, total=0, peaks={'Lyon': 3})
     """
     if len(columns.arm) == 1:
         (name,) = columns.arm
@@ -71,7 +75,9 @@ def usual_set(rows: pd.DataFrame, columns: Columns) -> TableSet:
     if have < want:  # rows of few rounds: the numbers of different rounds do not add up
         first = next(iter(supply))
         supply[first] += want - have
-    return TableSet("transport", supply, demand)
+    most = _units(rows, columns, source, 1.0, STATED_SUPPLY)
+    peaks = {name: units for name, units in most.items() if units > supply[name]}
+    return TableSet("transport", supply, demand, peaks=peaks)
 
 
 def _budget(rows: pd.DataFrame, columns: Columns, name: str) -> TableSet:

@@ -28,6 +28,7 @@ from multiplay.service.pages.forms import (
     error_text,
 )
 from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
+from multiplay.service.pages.render import local
 from multiplay.service.pages.uploads import columns_of_form, fields_of
 from multiplay.studies import Study
 
@@ -170,7 +171,7 @@ def questioned(form: Form, study: Study, told: Mapping[str, Any], plan: Mapping[
         far = [one for one in units if one is not None and abs(one - mean) > least]
         if far:
             around = f"{study.words.money(mean)} ± {money_text(spread)}"
-            form.errors[field_of(place)] = f"Is {far[0]:g} right? Usual is {around}."
+            form.errors[field_of(place)] = local(f"Is {as_typed(far[0])} right? Usual is {around}.")
     if form.errors:
         form.errors[""] = "Nothing was saved yet: a value is far from what is usual. Is it right?"
         form.errors[SURE] = ""

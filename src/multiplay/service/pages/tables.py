@@ -345,6 +345,8 @@ def proposed(draft: TableDraft) -> dict[str, str]:
     given = {"kind": found.kind, "sense": sense, "slack": "yes" if found.slack else ""}
     if found.kind == "transport":
         given |= {"supply": _lines(found.supply), "demand": _lines(found.demand)}
+        peaks = [*found.peaks.items()][:SHOWN_FINDINGS]
+        given["peaks"] = ", ".join(f"{name} {units}" for name, units in peaks)
     else:
         given |= {"caps": _lines(found.supply), "total": str(found.total)}
     if any(len(text.splitlines()) > MOST_LINES for text in given.values()):

@@ -53,7 +53,7 @@ def prepared(store: str) -> dict[str, str]:
         study.cancel(study.pending()[0])
         lanes = study.actions.names
         study.add_constraint(
-            mp.AtMost(9_000, {"*": 20, lanes[0]: 60, lanes[6]: 45}, plays=22, name="CO2")
+            mp.AtMost(5_500, {"*": 20, lanes[0]: 60, lanes[6]: 45}, plays=22, name="CO2")
         )
         for day in range(9):
             play = study.ask(key=f"2026-12-{day + 1:02}")

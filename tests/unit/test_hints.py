@@ -83,7 +83,8 @@ PYTHON_ONLY = {
         "Write {}(), with parentheses.",
     },
     "learner/comparison.py": {
-        "Use InProportion(), PriceList({...}), FixedPlan({...}), or a table with key, arm, units.",
+        "Use InProportion(), PriceList({...}), FixedPlan({...}), 'driven' for what was driven on "
+        "imported days, or a table with key, arm, units.",
         "Use {key of a play: {arm: units}}, or FixedPlan({arm: units}) for every day.",
     },
     "learner/logged_data.py": {
@@ -424,7 +425,7 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "no play": (
         lambda: learner().close(7),
         "Use the id or the key of a play from multiplay study ask.",
-        "Choose a pending play.",
+        "Choose a plan that waits for its report.",
     ),
     "promise": (
         promised_twice,
@@ -439,7 +440,7 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "policy": (
         lambda: mp.Learner(mp.Budget(2, [2, 2]), mp.BestOfThreeWorlds()),
         "Use horizon = 365 below [policy] in the file of the set, for example.",
-        "Choose a different policy.",
+        "Choose another answer to “How plans are chosen”.",
     ),
 }
 

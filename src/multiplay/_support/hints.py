@@ -200,15 +200,15 @@ class Wording(NamedTuple):
 
 
 ELSEWHERE = Instead("The pages do not have this setting: use the command line or the API.")
-OTHER_POLICY = Instead("Choose a different policy.")
+OTHER_POLICY = Instead("Choose another answer to “How plans are chosen”.")
 OTHER_NUMBERS = Instead("Correct the numbers.")
 IN_PYTHON = Instead("Load it in Python, with the object of this class.")
 A_RULE = Instead("Choose a rule.")
 NO_FEATURES = Instead("Create a study with features, on the command line or by the API.")
-A_PENDING_PLAY = Instead("Choose a pending play.")
+A_PENDING_PLAY = Instead("Choose a plan that waits for its report.")
 COLUMNS = Instead("Check the names of the columns in the first line.")
 NO_THOUSANDS = Instead("Write numbers with one decimal mark, and without a mark for thousands.")
-RANGE = Instead("Correct the number, or create a study with another range.")
+RANGE = Instead("Correct the number, or change the range in “Settings”.")
 SET_FILE, POLICY = "in the file of the set", "below [policy] in the file of the set"
 FEATURES = Wording("--features FILE.toml", NO_FEATURES)
 
@@ -221,7 +221,7 @@ WORDS: dict[str, Wording] = {
     "new plan": Wording("multiplay study ask", "“Make the plan”", "POST …/ask"),
     "tell()": Wording("multiplay study tell", Instead("Report on it first."), "POST …/tell"),
     "unforget()": Wording(
-        "multiplay study unforget", "“Unforget what was told since”", "POST …/unforget"
+        "multiplay study unforget", "“Unforget what was reported since”", "POST …/unforget"
     ),
     "correct()": Wording("multiplay study correct", "“Save the correction”", "POST …/correct"),
     "retract()": Wording(
@@ -237,7 +237,7 @@ WORDS: dict[str, Wording] = {
     ),
     "constraints()": Wording(
         "multiplay study constraints",
-        "the constraints on the page of the study",
+        "“Promises and limits”",
         "GET …/constraints",
     ),
     "add_constraint()": Wording(
@@ -253,7 +253,16 @@ WORDS: dict[str, Wording] = {
         A_RULE,
         '"versus": {"type": "InProportion"}, or set the rule with PUT …/versus',
     ),
+    "import": Wording("multiplay study learn-table", "“Import”", "POST …/learn-table"),
+    "in proportion": Wording(
+        "--in-proportion", "“in proportion to supply and demand”", '{"type": "InProportion"}'
+    ),
     "Learner.load()": Wording(IN_PYTHON, IN_PYTHON, IN_PYTHON),
+    # what was expected
+    "pending play": Wording("a pending play", "a plan that waits for its report", "a pending play"),
+    "key of a play": Wording("the key of a play", "the name of a plan", "the key of a play"),
+    "round": Wording("a round", "a number", "a round"),
+    "datetime": Wording("a datetime", "a date", "a datetime"),
     # arguments of verbs
     "final=False": Wording("--part", "“More will follow”"),
     "missing='ignore'": Wording(

@@ -750,7 +750,8 @@ class Engine:
 def checked_round(argument: str, given: Any, least: int, most: int, hint: str) -> int:
     """Return the number of a round, after checking that it is in a range."""
     if not is_integer(given) or not least <= given <= most:
-        expected = f"a round from {least} to {most}, or a datetime"
+        round, time = Term("a round", "round"), Term("a datetime", "datetime")
+        expected = Hint("{} from {} to {}, or {}", round, f"{least}", f"{most}", time)
         raise InvalidInput(argument, expected, repr(given), hint)
     return int(given)
 
@@ -799,7 +800,7 @@ def checked_key(key: Any) -> str:
 def play_error(id: Any, what: str, hint: str) -> InvalidInput:
     """Return the error of a play that is not pending; ``what`` is its state if it exists."""
     kind, got = (Conflict, f"{id!r}, {what}") if what else (NotFound, repr(id))
-    return kind("play", "a pending play", got, hint)
+    return kind("play", Hint("{}", Term("a pending play", "pending play")), got, hint)
 
 
 def told_again(

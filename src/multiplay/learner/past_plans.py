@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import counted
+from multiplay._support.hints import Hint, Term
 from multiplay.actions import ActionSet
 from multiplay.actions.base import owners, unit_numbers
 from multiplay.errors import InvalidInput
@@ -50,7 +51,8 @@ class PastPlans(NamedTuple):
             row[of_arms[tuple(one.names)]] = one.units
         driven = driven[driven.any(axis=1)]
         if not len(driven):
-            hint = "Import the bills of the past with learn_table(...), or use InProportion()."
+            past, rule = Term("learn_table(...)", "import"), Term("InProportion()", "in proportion")
+            hint = Hint("Import the bills of the past with {}, or use {}.", past, rule)
             raise InvalidInput("versus", "imported days, for 'driven'", "none", hint)
         same, plans = 0, list[IntArray | None]()
         of_set: dict[ActionSet, tuple[IntArray, bool]] = {}

@@ -843,7 +843,8 @@ def play_id(play: AnyPlay, id_of: Callable[[str], int | None]) -> int:
     id = id_of(play)
     if id is None:
         hint = Hint("Use the id of a play, or the key that was given to {}.", Verb("ask"))
-        raise NotFound("play", "the key of a play", repr(play)[:80], hint)
+        key = Hint("{}", Term("the key of a play", "key of a play"))
+        raise NotFound("play", key, repr(play)[:80], hint)
     return id
 
 

@@ -12,6 +12,7 @@ from page_client import Place, browsing
 from trucks import ask_and_tell
 
 import multiplay as mp
+from multiplay._support.hints import WORDS
 from multiplay.service.studies import demonstration
 from multiplay.storage import store_at
 
@@ -81,6 +82,66 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield found
 
 
+WRONG = (  # forms that are refused
+    ("/new", {}),
+    ("/new", {"name": "x", "kind": "transport", "supply": "Lyon 1", "demand": "north 5"}),
+    ("/new", {"name": "x", "kind": "knapsack", "items": "tent", "capacity": "-1", "high": "-3"}),
+    ("/new/table", {"content": "a;b\n1"}),
+    ("/studies/trucks/ask", {"key": "x", "supply": "Lyon -1", "demand": "north 2"}),
+    ("/studies/trucks/ask", {"key": "y", "rule0": "nowhere", "rule-kind0": "exclude"}),
+    ("/studies/nameless/ask", {"key": "z", "supply": "Lyon 1\nLille 1", "demand": "north 9"}),
+    ("/studies/nameless/plays/16/tell", {"arm0": "9999"}),
+    ("/studies/nameless/plays/16/tell", {"arm0": "x"}),
+    ("/studies/nameless/plays/1/tell", {"arm0": "1"}),
+    ("/studies/nameless/plays/1/correct", {"arm0": "-7"}),
+    ("/studies/nameless/plays/16/correct", {"arm0": "7"}),
+    ("/studies/nameless/plays/1/cancel", {}),
+    ("/studies/nameless/plays/999/cancel", {}),
+    ("/studies/nameless/own-plan", {"day": "d", "plan": "Lyon->north 9"}),
+    ("/studies/nameless/expect", {"unit0": "9"}),
+    ("/studies/nameless/forget", {"arm": "nowhere", "round": "3"}),
+    ("/studies/nameless/forget", {"round": "99999"}),
+    ("/studies/nameless/add-constraint", {"type": "AtMost", "promise-name": "c"}),
+    ("/studies/trucks/add-constraint", {"type": "SwitchingCost", "switching-cost": "-1"}),
+    ("/studies/trucks/add-constraint", {"type": "Baseline", "baseline-allowance": "900"}),
+    ("/studies/trucks/end-constraint", {"name": "none"}),
+    ("/studies/nameless/versus", {"rule": "prices", "rows": "nowhere 3"}),
+    ("/studies/nameless/versus", {"rule": "fixed", "rows": "Lyon->north 1.5"}),
+    ("/studies/nameless/range", {"low": "5", "high": "2"}),
+    ("/studies/nameless/range", {"low": "0", "high": "20"}),
+    ("/studies/nameless/words", {"currency": "x" * 90, "unit": "", "arm": "", "round": ""}),
+    ("/studies/nameless/rename", {"new": "trucks"}),
+    ("/studies/nameless/import", {"content": "a;b\n1;2"}),
+    ("/studies/nameless/import", {"content": "lane;day;cost\nLyon->north;2026-01-01;x"}),
+    ("/studies/nameless/undo-import", {"name": "none"}),
+    ("/studies/nameless/expire", {"days": "-3"}),
+)
+
+
+def test_errors_of_forms_have_no_words_of_the_program(place: Place) -> None:
+    found = set[tuple[str, str]]()
+    for path, typed in WRONG:
+        answer = place.post(path, **typed)
+        assert answer.status_code in (200, 303, 404, 409, 422), (path, answer.status_code)
+        found |= {(path, around) for around in forbidden(answer.text)}
+    assert not found, "\n".join(f"{path}: {text}" for path, text in sorted(found))
+
+
+def test_hints_on_pages_have_no_words_of_the_program() -> None:
+    found = {key: forbidden(wording.page) for key, wording in WORDS.items()}
+    assert {key: words for key, words in found.items() if words} == {}
+
+
+def forbidden(page: str) -> list[str]:
+    """Return the words of a page that are not for planners, with what is around them."""
+    text = " ".join(shown(page).split())
+    return [
+        text[max(match.start() - 40, 0) : match.end() + 40]
+        for word in not_for_planners()
+        for match in re.finditer(rf"\b{word}\b", text, re.IGNORECASE)
+    ]
+
+
 def shown(page: str) -> str:
     """Return all text of a page that a reader sees or hears, without code."""
     page = re.sub(r"<(script|style|code)\b.*?</\1>", " ", page, flags=re.DOTALL)
@@ -89,19 +150,15 @@ def shown(page: str) -> str:
 
 
 def test_the_pages_of_a_planner_have_no_words_of_the_program(place: Place) -> None:
-    words, seen, waiting = not_for_planners(), set[str](), ["/", "/new"]
-    assert len(words) >= 10
+    seen, waiting = set[str](), ["/", "/new"]
+    assert len(not_for_planners()) >= 10
     found = set[tuple[str, str]]()
     while waiting:
         path = waiting.pop()
         seen.add(path)
         answer = place.get(path)
         assert answer.status_code == 200, path
-        text = " ".join(shown(answer.text).split())
-        for word in words:
-            for match in re.finditer(rf"\b{word}\b", text, re.IGNORECASE):
-                around = text[max(match.start() - 40, 0) : match.end() + 40]
-                found.add((re.sub(r"\d+", "#", path), around))
+        found |= {(re.sub(r"\d+", "#", path), around) for around in forbidden(answer.text)}
         links = {html.unescape(link) for link in LINKS.findall(answer.text)} - seen - {*waiting}
         waiting += sorted(link for link in links if not FILES.search(link))[:12]
     assert {f"/studies/trucks{tab}" for tab in ("", "/lanes", "/promises", "/history")} <= seen

@@ -170,8 +170,10 @@ def _allowed(request: Request) -> str:
 
 def without_store(error: InvalidInput, url: str) -> InvalidInput:
     """Return an error without the location of the store, which clients must not see."""
-    expected, got = (str(part).replace(f"in {url}", "here") for part in (error.expected, error.got))
-    return type(error)(error.argument, expected, got, error.hint)
+    got, here = str(error.got).replace(f"in {url}", "here"), error.expected
+    if f"in {url}" in here:  # a Hint has no URL, and stays one
+        here = here.replace(f"in {url}", "here")
+    return type(error)(error.argument, here, got, error.hint)
 
 
 def _of_status(error: HTTPException, request_id: str) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -19,11 +18,10 @@ TOP, BOTTOM, RIGHT = 8.0, 20.0, 6.0  # margins; the left one has the labels of t
 CHARACTER = 6.4  # width of a character of a label
 MOST_WEEKS = 53  # bars: more are not legible
 MOST_POINTS = 200  # of a line
-MOST_LABELS = 5  # below the bars
+MOST_LABELS = 4  # below the bars
 STEPS = (1.0, 2.0, 5.0, 10.0)
 MARKS = 4  # of an axis, about
-LONGEST_LABEL = 8  # characters
-LONGEST_DAY = 10
+LONGEST_LABEL = 10  # characters
 
 
 class Mark(NamedTuple):
@@ -134,7 +132,7 @@ def cost_lines(
     >>> two = np.array([100.0, 210.0]), np.array([103.0, 206.0]), np.array([5.0, 8.0])
     >>> drawn = cost_lines(["2026-11-02", "2026-11-03"], *two)
     >>> drawn.plan.split()[0] > drawn.most.split()[0], [label.text for label in drawn.labels]
-    (True, ['11-02', '11-03'])
+    (True, ['2026-11-02', '2026-11-03'])
     """
     if len(days) < 2:
         return None
@@ -158,15 +156,14 @@ def cost_lines(
 
 
 def _short(name: str) -> str:
-    """Return the name of a week or day as a label: the day of a date, or the last word.
+    """Return the name of a week or day as a label: its last word.
 
     Examples
     --------
-    >>> _short("2026-11-02"), _short("plays 8 to 14"), _short("Monday")
-    ('11-02', '14', 'Monday')
+    >>> _short("2026-11-02"), _short("plans 8 to 14"), _short("Monday")
+    ('2026-11-02', '14', 'Monday')
     """
-    last = name.rpartition(" ")[2]
-    return last[5:] if re.fullmatch(r"\d{4}-\d\d-\d\d", last) else last[-LONGEST_LABEL:]
+    return name.rpartition(" ")[2][-LONGEST_LABEL:]
 
 
 class _Axis:
@@ -299,7 +296,7 @@ def cost_chart(
 
     every = -(-len(days) // MOST_LABELS)
     labels = [
-        Mark(across[at], days[at].name[-LONGEST_DAY:], "start" if at == 0 else "middle")
+        Mark(across[at], days[at].name[-LONGEST_LABEL:], "start" if at == 0 else "middle")
         for at in range(0, len(days) - every // 2, every)
     ]
     trend, expected = (

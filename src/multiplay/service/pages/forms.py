@@ -142,7 +142,7 @@ def error_text(error: InvalidInput) -> str:
     'Expected 3 losses, got 2. Use “More will follow” if more will follow.'
     """
     hint = rendered(error.hint, Surface.PAGE)
-    return f"Expected {error.expected}, got {error.got}. {hint}".strip()
+    return f"Expected {rendered(error.expected, Surface.PAGE)}, got {error.got}. {hint}".strip()
 
 
 # ---------------------------------------------------------------- numbers and names

@@ -51,8 +51,11 @@ class PastPlans(NamedTuple):
             row[of_arms[tuple(one.names)]] = one.units
         driven = driven[driven.any(axis=1)]
         if not len(driven):
-            past, rule = Term("learn_table(...)", "import"), Term("InProportion()", "in proportion")
-            hint = Hint("Import the bills of the past with {}, or use {}.", past, rule)
+            import_, rule = (
+                Term("learn_table(...)", "import"),
+                Term("InProportion()", "in proportion"),
+            )
+            hint = Hint("Import the bills of the past with {}, or use {}.", table, rule)
             raise InvalidInput("versus", "imported days, for 'driven'", "none", hint)
         same, plans = 0, list[IntArray | None]()
         of_set: dict[ActionSet, tuple[IntArray, bool]] = {}

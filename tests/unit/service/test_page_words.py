@@ -82,7 +82,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield found
 
 
-WRONG = (  # forms that are refused
+WRONG: tuple[tuple[str, dict[str, str]], ...] = (  # forms that are refused
     ("/new", {}),
     ("/new", {"name": "x", "kind": "transport", "supply": "Lyon 1", "demand": "north 5"}),
     ("/new", {"name": "x", "kind": "knapsack", "items": "tent", "capacity": "-1", "high": "-3"}),

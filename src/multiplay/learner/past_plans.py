@@ -51,10 +51,8 @@ class PastPlans(NamedTuple):
             row[of_arms[tuple(one.names)]] = one.units
         driven = driven[driven.any(axis=1)]
         if not len(driven):
-            import_, rule = (
-                Term("learn_table(...)", "import"),
-                Term("InProportion()", "in proportion"),
-            )
+            table = Term("learn_table(...)", "import")
+            rule = Term("InProportion()", "in proportion")
             hint = Hint("Import the bills of the past with {}, or use {}.", table, rule)
             raise InvalidInput("versus", "imported days, for 'driven'", "none", hint)
         same, plans = 0, list[IntArray | None]()

@@ -786,6 +786,9 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput("names", "different names", f"{twice!r} twice", "Rename one of them.")
+    together = "".join(names)
+    if together.isascii() and together.isprintable() and all(map(str.strip, names)):
+        return names  # those of most sets: they look as they are written
     visible(names)
     others = {name: look(name) for name in names if not name.isascii()}
     alike: dict[str, str] = {name: name for name in names if name.isascii()}

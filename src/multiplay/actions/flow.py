@@ -95,9 +95,14 @@ class FlowSet(ActionSet, vectorised=True):
         """Change one flow until it has been at the extremes of all arcs."""
         graph, arcs = self.graph, len(self.capacity)
         (low, high), mean = np.empty((2, arcs), np.int64), np.empty(arcs)
-        flow, most = self._flows(np.zeros((1, arcs)))[0], flow_bounds(graph, self.capacity)
+        flow, most = self._any_flow(), flow_bounds(graph, self.capacity)
         extremes.widen(graph.tail, graph.head, *graph.incidence, most, flow, low, high, mean)
         return Extremes(low, high, mean)
+
+    def _any_flow(self) -> IntArray:
+        """Return a flow, free arcs and all."""
+        first = self._cheapest_flow.first
+        return self._flows(np.zeros((1, len(self.capacity))))[0] if first is None else first.copy()
 
     def _greatest(self) -> IntArray:
         """Return n: many arms reach their capacities together, and only the others need a search.
@@ -261,7 +266,7 @@ class MinimumCostFlow:
     """argmin over the integer flows of a graph, 0 <= f <= capacity, of <costs, f>."""
 
     def __init__(self, graph: Graph, capacity: IntArray, has_flow: bool = False) -> None:
-        status, self._start = network_simplex.feasible_start(
+        status, self._start, self.first = network_simplex.feasible_start(
             graph.tail, graph.head, graph.balance, capacity.copy(), has_flow
         )
         if status != network_simplex.OPTIMAL:

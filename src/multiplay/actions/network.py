@@ -1,5 +1,6 @@
 """Flows and paths on directed graphs, whose arcs are pairs of named nodes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +18,7 @@ from multiplay.kernels.network_simplex import UNLIMITED
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 Node: TypeAlias = str | int
+SPREAD = 4  # numbers of nodes, for each of them, in a list that is indexed by them
 
 
 class Arcs:
@@ -46,23 +48,29 @@ class Arcs:
 
     def _take_numbers(self, pairs: IntArray) -> None:
         """Number the nodes in the order in which they come, all at once."""
-        nodes, place, number = np.unique(pairs, return_index=True, return_inverse=True)
-        order = np.argsort(place)
-        rank = np.empty(len(order), dtype=np.int64)
+        flat = pairs.ravel()
+        if int(flat.max()) - int(flat.min()) < SPREAD * flat.size:  # numbered without sorting
+            place = np.full(int(flat.max()) - int(flat.min()) + 1, flat.size)
+            node_of = flat - flat.min()
+            np.minimum.at(place, node_of, np.arange(flat.size))
+        else:
+            _, place, node_of = np.unique(flat, return_index=True, return_inverse=True)
+        order = np.argsort(place, kind="stable")[: int((place < flat.size).sum())]
+        rank = np.empty(len(place), dtype=np.int64)
         rank[order] = np.arange(len(order))
         self.pairs = list(map(tuple, pairs.tolist()))
-        self.number = {node: i for i, node in enumerate(nodes[order].tolist())}
-        ends = rank[number.reshape(pairs.shape)]
+        self.number = {node: i for i, node in enumerate(flat[place[order]].tolist())}
+        ends = rank[node_of.reshape(pairs.shape)]
         self.tail, self.head = ends[:, 0].copy(), ends[:, 1].copy()
 
     def names(self, between: str) -> list[str]:
         """Return "tail->head" for every pair, numbered where one pair comes twice."""
-        seen: dict[str, int] = {}
-        names = []
-        for tail, head in self.pairs:
-            name = f"{tail}{between}{head}"
-            seen[name] = seen.get(name, 0) + 1
-            names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        names = [f"{tail}{between}{head}" for tail, head in self.pairs]
+        seen = {name: 0 for name, count in Counter(names).items() if count > 1}
+        for i, name in enumerate(names if seen else ()):
+            if name in seen:
+                seen[name] += 1
+                names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
         return names
 
     def node(self, argument: str, label: Any) -> int:
@@ -150,10 +158,10 @@ class Network(FlowSet):
         balance = _balance(supplies, labelled)
         self.supplies = [(node, int(balance[number])) for node, number in labelled.number.items()]
         capacity = _capacity(capacities, len(self.arcs))
-        self.capacities = [None if c == UNLIMITED else int(c) for c in capacity]
+        self.capacities = [None if c == UNLIMITED else c for c in capacity.tolist()]
         self.free = _free(free, len(self.arcs))
-        arms = np.setdiff1d(np.arange(len(self.arcs)), self.free)
-        all_names = labelled.names("->")
+        arms = np.delete(np.arange(len(self.arcs)), self.free)
+        all_names = labelled.names("->") if names is None else []
         super().__init__(
             Graph(labelled.tail, labelled.head, balance),
             capacity,
@@ -280,6 +288,9 @@ class Path(FlowSet):
     def _flows(self, costs: FloatArray) -> IntArray:
         return self.oracle(costs)
 
+    def _any_flow(self) -> IntArray:
+        return self._flows(np.zeros((1, len(self.capacity))))[0]
+
 
 def _balance(supplies: Any, arcs: Arcs) -> IntArray:
     entries = supplies.items() if isinstance(supplies, Mapping) else supplies
@@ -332,6 +343,12 @@ def _capacity(capacities: Any, arcs: int) -> IntArray:
                 "Give one capacity for each arc, with {} for no limit.", Term("None", "no capacity")
             ),
         )
+    if (
+        isinstance(capacities, np.ndarray)
+        and capacities.ndim == 1
+        and capacities.dtype.kind in "iu"
+    ):
+        return whole_numbers("capacities", capacities)
     limits = [EXACT if capacity is None else capacity for capacity in capacities]
     without = [capacity is None for capacity in capacities]
     return np.where(without, UNLIMITED, whole_numbers("capacities", limits))

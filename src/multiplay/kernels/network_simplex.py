@@ -344,11 +344,12 @@ def set_star(
 
 
 @kernel
-def empty_artificial_arcs(ends: Ends, capacities: IntArray, side: Sides, tree: IntArray) -> int:
-    """Change the tree to one whose flow uses no artificial arc, if there is one; say so."""
-    nodes = len(tree) - 1
-    arcs = len(ends) - nodes
-    costs, flow = np.zeros(len(ends)), np.empty(arcs, dtype=np.int64)
+def empty_artificial_arcs(
+    ends: Ends, capacities: IntArray, side: Sides, tree: IntArray, flow: IntArray
+) -> int:
+    """Change the tree to one whose flow uses no artificial arc, if there is one; write the flow."""
+    nodes, arcs = len(tree) - 1, len(flow)
+    costs = np.zeros(len(ends))
     for node in range(nodes):
         costs[arcs + node] = 1.0
     optimise(ends, capacities, costs, side, tree, np.empty(nodes + 1))
@@ -357,22 +358,24 @@ def empty_artificial_arcs(ends: Ends, capacities: IntArray, side: Sides, tree: I
 
 def feasible_start(
     tail: IntArray, head: IntArray, supply: IntArray, capacity: IntArray, surely: bool = False
-) -> tuple[int, Start]:
+) -> tuple[int, Start, IntArray | None]:
     """Prepare a network for ``minimum_cost_flows``; find out whether it has a flow at all.
 
     ``surely`` says that it has one, which saves time where that is all that is to be found out.
 
-    Returns ``OPTIMAL`` or ``INFEASIBLE``, and the first four arguments of ``minimum_cost_flows``:
-    the arcs followed by an artificial arc of each node, their capacities, sides, and the tree.
+    Returns ``OPTIMAL`` or ``INFEASIBLE``, the first four arguments of ``minimum_cost_flows`` (the
+    arcs followed by an artificial arc of each node, their capacities, sides, and the tree), and the
+    flow that was found, if one was looked for.
     """
     nodes, arcs = len(supply), len(tail)
     ends, capacities = np.empty((arcs + nodes, 2), np.uint32), np.empty(arcs + nodes, np.int64)
     side, tree = np.empty(arcs + nodes, np.int8), np.empty((nodes + 1, COLUMNS), np.int64)
     set_star(tail, head, supply, capacity, ends, capacities, side, tree)
     if surely and arcs >= FEW_ARCS:
-        return OPTIMAL, (ends, capacities, side, tree)
+        return OPTIMAL, (ends, capacities, side, tree), None
+    flow = np.empty(arcs, np.int64)
     feasible_side, feasible_tree = side.copy(), tree.copy()
-    status = empty_artificial_arcs(ends, capacities, feasible_side, feasible_tree)
+    status = empty_artificial_arcs(ends, capacities, feasible_side, feasible_tree, flow)
     if arcs < FEW_ARCS:
         side, tree = feasible_side, feasible_tree
-    return status, (ends, capacities, side, tree)
+    return status, (ends, capacities, side, tree), flow

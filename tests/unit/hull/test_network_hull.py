@@ -45,7 +45,7 @@ class Network:
         self.graph = Graph(whole(tail), whole(head), whole(balance))
         self.capacity, arcs = whole(capacity), len(whole(tail))
         self.arms = np.arange(arcs) if arms is None else whole(arms)
-        status, self.start = network_simplex.feasible_start(
+        status, self.start, _ = network_simplex.feasible_start(
             self.graph.tail, self.graph.head, self.graph.balance, self.capacity
         )
         assert status == network_simplex.OPTIMAL

@@ -43,7 +43,7 @@ def solve(network: Network, costs: FloatArray, few_arcs: int = ns.FEW_ARCS) -> t
     """Return the status and the flows; ``few_arcs`` chooses between the two kinds of start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ns, "FEW_ARCS", few_arcs)
-        status, start = ns.feasible_start(*network)
+        status, start, _ = ns.feasible_start(*network)
     if status != ns.OPTIMAL:
         return status, np.empty((0, 0), dtype=np.int64)
     flows = np.full(costs.shape, -1, dtype=np.int64)
@@ -132,7 +132,7 @@ def test_optimal_on_transports(case: tuple[Network, FloatArray]) -> None:
 def test_infeasible_networks_are_reported(case: tuple[Network, FloatArray]) -> None:
     network, costs = case
     infeasible = linear_program(network, np.zeros(len(network.tail))).status == 2
-    status, start = ns.feasible_start(*network)
+    status, start, _ = ns.feasible_start(*network)
     assert status == (ns.INFEASIBLE if infeasible else ns.OPTIMAL)
     assert ns.minimum_cost_flows(*start, costs, np.zeros(costs.shape, dtype=np.int64)) == status
 
@@ -142,7 +142,7 @@ def test_infeasible_networks_are_reported(case: tuple[Network, FloatArray]) -> N
 def test_start_is_a_strongly_feasible_tree(case: tuple[Network, FloatArray]) -> None:
     network, _ = case
     nodes, arcs = len(network.supply), len(network.tail)
-    _, (ends, capacity, side, tree) = ns.feasible_start(*network)
+    _, (ends, capacity, side, tree), _ = ns.feasible_start(*network)
     flow = np.where(side == ns.EMPTY, 0, capacity)
     thread = [nodes]
     for _ in range(nodes):

@@ -37,7 +37,13 @@ def foreign(code: str) -> set[str]:
 
 def test_the_import_brings_nothing_of_others() -> None:
     assert foreign("import multiplay") == set()
-    assert "numba" in foreign("import multiplay; multiplay.GenCTS"), "else the test is blind"
+    assert "numpy" in foreign("import multiplay; multiplay.GenCTS"), "else the test is blind"
+
+
+def test_a_compiler_is_imported_when_a_kernel_is_called() -> None:
+    begin = "from multiplay import Assignment, GenCTS; s = Assignment(2)"
+    assert "numba" not in foreign(begin)
+    assert "numba" in foreign(f"{begin}; s.argmin([0.1, 0.2, 0.3, 0.4])")
 
 
 def test_the_version_is_told_without_loading_anything() -> None:

@@ -1,28 +1,21 @@
 """Compilation of kernels: one decorator with the options of numba, and a cache on disk."""
 
+import functools
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
-
-import numba
-from numba.core import event
-from numba.extending import intrinsic
-
-from multiplay._support import deadline
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-types: Any = numba.types
-carray: Callable[..., Any] = cast(Any, numba).carray
-config: Any = numba.config  # CACHE_DIR is the setting NUMBA_CACHE_DIR
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -32,42 +25,91 @@ OPTIONS: dict[str, Any] = {
 INNER = OPTIONS | {"no_cpython_wrapper": True}  # of functions that Python does not call either
 PACKAGE = Path(__file__).parent
 STALE = 86_400.0  # seconds without a new kernel, after which an old version of the cache is removed
-MOST_WAITING = (
-    60.0  # seconds for another process that compiles, within the time limit; then both do
-)
-STEP = 0.01  # seconds between two attempts to lock
+
+_lock = threading.RLock()  # two threads share one compiled function
+_turns: list[Path] = []  # the file that this process locks while it compiles, if it does
+
+carray: Any = None  # of the compiler, once it is imported: kernels find them here
+pointer: Any = None
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls: cached on disk, without the interpreter lock."""
-    folder = cache_folder()
-    with cached_in(folder):
-        return cast(F, numba.njit(cache=folder is not None, **OPTIONS)(function))
+    return cast(F, Deferred(function, OPTIONS, is_cached=True))
 
 
 def subroutine(function: F) -> F:
     """Compile a function that only kernels call: the compiled kernels contain it."""
-    return cast(F, numba.njit(**INNER)(function))
+    return cast(F, Deferred(function, INNER))
 
 
 def part(function: F) -> F:
     """Make a piece of kernels, which is written into each of them: some run faster than a call."""
-    return cast(F, numba.njit(inline="always", **OPTIONS)(function))
+    return cast(F, Deferred(function, OPTIONS | {"inline": "always"}))
 
 
-def _pointer(typing: Any, array: Any, address: Any) -> Any:
-    """Return the address of an array in C order as a pointer; None refuses other arrays."""
-    if array.layout != "C":
-        return None
-    kind = types.CPointer(array.dtype)
+class Deferred(functools.partial[Any]):
+    """A function that is given to the compiler when it is first called, or met by the compiler.
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[1], context.get_value_type(kind))
+    From then on it is a partial of the compiled function without arguments, which Python calls
+    nearly as fast as that one.
+    """
 
-    return kind(array, address), code
+    _options: dict[str, Any]
+    _is_cached: bool
+
+    def __new__(cls, function: F, options: dict[str, Any], is_cached: bool = False) -> "Deferred":
+        """Keep a function for the compiler."""
+        self = super().__new__(cls, function)
+        functools.update_wrapper(self, function)
+        self._options, self._is_cached = options, is_cached
+        self.__setstate__((self._first_call, (), {}, self.__dict__))
+        return self
+
+    def _first_call(self, *given: Any) -> Any:
+        return self._compiled(*given)
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        """The function as numba knows it."""
+        with _lock:
+            if "_compiled" in self.__dict__:  # by another thread
+                return self.__dict__["_compiled"]
+            folder = cache_folder() if self._is_cached else None
+            compiled = _compiler().cached(self.__wrapped__, folder, **self._options)
+            self.__dict__["_compiled"] = compiled
+            self.__setstate__((compiled, (), {}, self.__dict__))
+            return compiled
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self._compiled._numba_type_
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the compiled function says of itself."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._compiled, name)
+
+    def __reduce__(self) -> str:
+        """Pickle the name: another process imports the function."""
+        return cast(str, self.__qualname__)
 
 
-pointer: Callable[..., Any] = intrinsic(_pointer)
+@cache
+def _compiler() -> ModuleType:
+    from multiplay.kernels import compiler
+
+    globals().update(carray=compiler.carray, pointer=compiler.pointer)
+    for file in _turns:
+        compiler.wait_for_others(file)
+    return compiler
+
+
+def compiled_so_far() -> int:
+    """Return how many functions this process has compiled."""
+    compiler = sys.modules.get("multiplay.kernels.compiler")
+    return 0 if compiler is None else compiler.COMPILATIONS.count
 
 
 @part
@@ -80,18 +122,6 @@ def borrowed(array: Any) -> Any:
     them: its caller owns them until it returns.
     """
     return carray(pointer(array, array.ctypes.data), array.shape)
-
-
-@contextmanager
-def cached_in(folder: Path | None) -> Iterator[None]:
-    """Let numba cache the functions that are decorated in the block in this folder."""
-    before = config.CACHE_DIR
-    if folder is not None:
-        config.CACHE_DIR = str(folder)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
 
 
 @cache
@@ -121,14 +151,15 @@ def compile_in_turn() -> None:
     """
     folder = cache_folder()
     if folder is not None:
-        lock = CompilerLock(folder / "lock")
-        event.register("numba:compiler_lock", lock)  # type: ignore[no-untyped-call]
+        _turns.append(folder / "lock")
+        if _compiler.cache_info().currsize:
+            _compiler().wait_for_others(folder / "lock")
 
 
 def _parents() -> Iterator[Path]:
     """Give the folders to try: NUMBA_CACHE_DIR, beside the kernels, in the user's cache."""
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR)
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen)
     yield PACKAGE / "__pycache__"
     with suppress(RuntimeError):  # a user without a home
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "multiplay"
@@ -150,100 +181,3 @@ def digest_of_kernels() -> str:
     for file in sorted(PACKAGE.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
-
-
-class Compilations(event.Listener):
-    """Counts the kernels that this process compiles, and says so on a terminal meanwhile."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._running = (
-            threading.local()
-        )  # of a thread: ``lines``, one for each kernel that it compiles
-
-    def on_start(self, event: event.Event) -> None:
-        """Show the line when the outermost kernel begins."""
-        lines: list[ExitStack] = self._running.__dict__.setdefault("lines", [])
-        lines.append(ExitStack())
-        if len(lines) == 1:
-            text = "compiling functions, once for this version"
-            lines[0].enter_context(deadline.status_line(text, is_cause=True))
-            self.count += 1
-
-    def on_end(self, event: event.Event) -> None:
-        """Remove the line when the outermost kernel is compiled."""
-        if lines := self._running.__dict__.get("lines"):  # or it began before this listened
-            lines.pop().close()
-
-
-COMPILATIONS = Compilations()
-event.register("numba:compile", COMPILATIONS)  # type: ignore[no-untyped-call]
-
-
-class CompilerLock(event.Listener):
-    """A file that processes lock while they compile, so that each kernel is compiled once.
-
-    A process that waited finds the kernel on disk. The lock only saves work: where files cannot be
-    locked, or another process takes too long, both compile.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._threads = threading.RLock()  # taken before the lock of numba, and left after it
-        self._owner: int | None = None
-        self._depth = 0  # compiling a kernel compiles the subroutines that it calls
-        self._file: IO[bytes] | None = None
-
-    def on_start(self, event: event.Event) -> None:
-        """Lock the file, unless this thread has done so."""
-        self._threads.acquire()
-        try:
-            if self._depth == 0:
-                self._file = _locked(self.path)
-        except BaseException:  # an interrupt, while it waits
-            self._threads.release()
-            raise
-        self._owner = threading.get_ident()
-        self._depth += 1
-
-    def on_end(self, event: event.Event) -> None:
-        """Unlock the file when the outermost kernel is compiled."""
-        if self._owner != threading.get_ident():  # it began before kernels were imported
-            return
-        self._depth -= 1
-        if self._depth == 0:
-            self._owner = None
-            if self._file is not None:
-                _unlock(self._file)
-                self._file = None
-        self._threads.release()
-
-
-def _locked(path: Path) -> IO[bytes] | None:
-    """Return the open file, with a lock if it was to be had in time, or None if it has no locks."""
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-
-        file = path.open("ab")
-    except (ImportError, OSError):  # no such locks here, or the folder is gone
-        return None
-    until = time.monotonic() + min(MOST_WAITING, deadline.left())
-    while time.monotonic() < until:
-        try:
-            flock(file, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            time.sleep(STEP)
-        except OSError:  # a file system without locks
-            break
-        else:
-            break
-    return file
-
-
-def _unlock(file: IO[bytes]) -> None:
-    """Unlock and close a file; a process that was forked meanwhile would keep the lock."""
-    from fcntl import LOCK_UN, flock
-
-    with suppress(OSError):
-        flock(file, LOCK_UN)
-    file.close()

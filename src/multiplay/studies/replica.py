@@ -162,20 +162,23 @@ class Masks(NamedTuple):
 
 NO_MASKS = Masks(0, {}, -1)
 
-REHEARSED: set[tuple[str, str]] = set()  # kinds of sets and policies with compiled kernels
+REHEARSED: set[tuple[str, str, bool]] = set()  # kinds of sets, policies, and whether of losses
 FLAG = Features(flag=Flag())  # declared features, for a rehearsal
 MOST_REHEARSED_ARMS = 64  # of a set; for a larger one, an example of its class is played
 
 
-def rehearse(engine: Engine) -> None:
+def rehearse(engine: Engine, learns: bool = True) -> None:
     """Compile the kernels of a policy and its set: play one round that is not kept.
 
     Once for each kind in a process. Compiling takes seconds to minutes, in which a transaction
     would keep the lock. The set is built again, so that the one of the study keeps its caches.
+    Unless it ``learns``, only what a plan needs is compiled: no losses are told.
     """
     actions, policy = engine.state.actions, engine.state.policy
-    kind = type_name(type(actions)), repr(policy)[:200]  # with features, the policy reads them
-    if kind in REHEARSED or not all(_is_built_in(one) for one in (actions, policy)):
+    kind = type_name(type(actions)), repr(policy)[:200], learns  # a policy reads features
+    if {kind, (*kind[:2], True)} & REHEARSED or not all(
+        _is_built_in(one) for one in (actions, policy)
+    ):
         return
     REHEARSED.add(kind)
     with suppress(Exception):  # then the first play compiles them
@@ -189,6 +192,8 @@ def rehearse(engine: Engine) -> None:
         round_set = trial.featured(trial.round_set(None, None, (), None), today)
         play = trial.ask(1, round_set, 0.0, None)
         trial.beliefs.expected(round_set, play.action[0])
+        if not learns:
+            return
         units = dict(zip(same.names, play.action[0].tolist(), strict=True))
         losses = {name: [0.5] * count for name, count in units.items() if count}
         trial.state.rng = Rounds(0, TELL).at(1)

@@ -339,7 +339,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         if command.prepares:
             with self._current() as engine:
                 command = command.prepared(engine)
-        with self._turn() as replica:
+        with self._turn(command.learns) as replica:
             turn, before = StudyTurn(self, replica, key, when), replica.engine.state.told
             result = command.run(turn)
         turn.engine.warn_if_over(before)

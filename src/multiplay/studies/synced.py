@@ -92,7 +92,7 @@ class SyncedState(Queries):
     ) -> None:
         self.name, self.store = name, store
         self._can_be_restored = not isinstance(store, MemoryStore)  # from a backup
-        self._is_rehearsed = False  # the set and the policy of a study do not change
+        self._rehearsed = -1  # 0 with the kernels of plans, 1 with those of reports, too
         self._journal, self._given = journal, (actions, policy)
         self._first: bytes | None = None  # the digest of the first entry
         self._lock = threading.RLock()
@@ -107,11 +107,12 @@ class SyncedState(Queries):
         self._written: list[tuple[Labels, Record]] = []
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self, learns: bool = True) -> Iterator[None]:
         """Run all verbs of a block in one transaction, committed at its end.
 
-        A verb that raises ``InvalidInput`` changes nothing, and the block may continue. After any
-        other error nothing of the block is kept.
+        Kernels are compiled before it begins, those of reports only if it ``learns``. A verb that
+        raises ``InvalidInput`` changes nothing, and the block may continue. After any other error
+        nothing of the block is kept.
         """
         with self._lock:
             if self._in_turn:
@@ -119,9 +120,9 @@ class SyncedState(Queries):
             if self._replica is None:  # a long replay outside the transaction
                 seen = self._seen()
                 self._caught_up(self._journal.head(), seen)
-            if self._replica is not None and not self._is_rehearsed:
-                rehearse(self._replica.engine)  # compile outside the transaction, too
-                self._is_rehearsed = True
+            if self._replica is not None and self._rehearsed < learns:
+                rehearse(self._replica.engine, learns)  # compile outside the transaction, too
+                self._rehearsed = int(learns)
             self._changed = self._spoiled = False
             self._written = []
             seen = self._seen()
@@ -146,14 +147,14 @@ class SyncedState(Queries):
             self._keep_snapshot()
 
     @contextmanager
-    def _turn(self) -> Iterator[Replica]:
+    def _turn(self, learns: bool = True) -> Iterator[Replica]:
         """Run one verb in a transaction, on the current state; it is committed at the end.
 
         Within ``together`` it is part of the transaction of that block.
         """
         with self._lock:
             if not self._in_turn:
-                with self.together():
+                with self.together(learns):
                     yield self._own()
                 return
             before, self._changed = self._changed, False

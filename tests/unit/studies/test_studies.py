@@ -564,7 +564,7 @@ def test_kernels_are_compiled_before_the_transaction(monkeypatch: pytest.MonkeyP
 
     study = new_study(MemoryStore())
     monkeypatch.setattr(MemoryJournal, "_begin", begun)
-    monkeypatch.setattr(synced, "rehearse", lambda engine: order.append("compile"))
+    monkeypatch.setattr(synced, "rehearse", lambda engine, learns: order.append("compile"))
     study.ask()
     assert order == ["compile", "transaction"]
 
@@ -575,7 +575,8 @@ def test_a_rehearsal_changes_no_play(policy: mp.Policy, monkeypatch: pytest.Monk
     studies = [new_study(MemoryStore(), policy=policy) for _ in range(2)]
     for study in studies:
         ask_and_tell(study, 2)
-    assert len(replica.REHEARSED) == 1
+    assert {learns for _, _, learns in replica.REHEARSED} == {False, True}
+    assert len({kind for *kind_of, _ in replica.REHEARSED for kind in [(*kind_of,)]}) == 1
     first, second = ([entry.record for entry in study.entries()][1:] for study in studies)
     assert [one.header for one in first] == [other.header for other in second]
     replica.REHEARSED.clear()

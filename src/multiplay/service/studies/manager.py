@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from multiplay.actions import ActionSet
 from multiplay.errors import InvalidInput, NotFound, StoreError
-from multiplay.kernels.jit import COMPILATIONS
+from multiplay.kernels.jit import compiled_so_far
 from multiplay.service.auth.authenticator import Authenticator, Caller
 from multiplay.service.errors import Forbidden, Overloaded, TookTooLong
 from multiplay.service.server import metrics
@@ -134,20 +134,22 @@ class StudyManager:
         """Begin to compile the kernels of all studies, in a thread."""
 
         def compile_all() -> None:
-            started, before = time.perf_counter(), COMPILATIONS.count
+            started, before = time.perf_counter(), compiled_so_far()
             try:
                 with suppress(StoreError):  # kernels are then compiled by the first requests
                     Study.compile_all(store=self.store)
             finally:
                 self._is_compiled.set()
             taken = round(time.perf_counter() - started, 1)
-            fields = {"compiled": COMPILATIONS.count - before, "seconds": taken}
+            fields = {"compiled": compiled_so_far() - before, "seconds": taken}
             log.info("kernels ready", extra={"fields": fields})
 
         self._pool.submit(compile_all)
 
     async def check_ready(self) -> None:
         """Raise ``Overloaded`` while kernels are compiled, ``StoreError`` without a store."""
+        if self.stopping.is_set():
+            raise Overloaded("it is being stopped")
         if not await self._in_thread(lambda: self._is_compiled.wait(PATIENCE)):
             raise Overloaded(
                 "it compiles the kernels of its studies; the first plays wait for them"

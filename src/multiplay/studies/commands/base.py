@@ -281,6 +281,7 @@ class Command(AnyCommand, Generic[R]):
     kinds: ClassVar[tuple[str, ...]]
     permission = "play"
     prepares: ClassVar[bool] = False  # whether ``prepared`` does something
+    learns: ClassVar[bool] = True  # whether losses may be learned: their kernels are compiled
 
     def prepared(self: C, engine: Engine) -> C:
         """Return the command after what takes long, and needs no transaction."""

@@ -85,6 +85,7 @@ ASKED = Http(
 class Ask(RoundLimits, Command[PendingPlay]):
     """Choose the next play. The same request with the same key returns the same play."""
 
+    learns = False
     time_limit: Annotated[float | None, Arg(TIME_LIMIT, "Seconds to choose the play.")] = None
     baseline: Annotated[
         Units | None,

@@ -2,15 +2,20 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from effort import TIME_LIMIT
+from processes import wait_until
+
+from multiplay.storage.sql import SqlJournal
 
 DEBIAN = Path("/usr/lib/postgresql")  # not on PATH on Debian
 NEEDED = "MULTIPLAY_NEEDS_POSTGRESQL"
@@ -115,6 +120,71 @@ def postgresql() -> Iterator[Server]:
     server = Server(found)
     yield server
     server.remove()
+
+
+@contextmanager
+def driver_of(journal: SqlJournal) -> Iterator[Any]:
+    """Give the connection of the driver that a journal uses now, or would use next."""
+    connection = journal._connection
+    if connection._in_transaction:
+        yield connection._connection
+        return
+    connection._connect_if_needed()
+    yield connection._connection
+    connection._leave()
+
+
+@contextmanager
+def pooled(server: Server, url: str, sessions: int = 4) -> Iterator[str]:
+    """Start PgBouncer before a server, which gives a session to each transaction in turn."""
+    import psycopg
+
+    schema = url.rpartition("%3D")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {schema} LOGIN SUPERUSER")
+        connection.execute(f"ALTER ROLE {schema} SET search_path = {schema}")
+    folder = Path(tempfile.mkdtemp(prefix="multiplay-pb-"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "users").write_text(f'"{schema}" ""\n')
+    (folder / "ini").write_text(
+        f"""[databases]
+postgres = host={server.folder} dbname=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {folder / "users"}
+pool_mode = transaction
+default_pool_size = {sessions}
+server_reset_query_always = 0
+ignore_startup_parameters = extra_float_digits
+logfile = {folder / "log"}
+"""
+    )
+    if server.user:
+        for place in (folder, *folder.iterdir()):
+            shutil.chown(place, server.user)
+    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    bouncer = subprocess.Popen(
+        [program, "-q", folder / "ini"], user=server.user, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: answers(port))
+        yield f"postgresql://{schema}@127.0.0.1:{port}/postgres"
+    finally:
+        bouncer.terminate()
+        bouncer.wait(TIME_LIMIT)
+        shutil.rmtree(folder)
+
+
+def answers(port: int) -> bool:
+    """Return whether a port of this machine accepts connections."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 def lose_commits(

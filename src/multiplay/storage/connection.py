@@ -1,5 +1,7 @@
 """Connection to a database: opened on first use, reopened after a loss, never shared.
 
+A subclass may take it from a pool for each turn: a transaction, or a call outside of one.
+
 A forked process opens its own connection, and does not touch that of its parent.
 """
 
@@ -40,7 +42,7 @@ class DatabaseConnection(ABC):
     Attributes
     ----------
     on_connect
-        Called after every new connection was opened, before its first use.
+        Called before the first use, and again after connections were lost.
     records_heads : bool
         Whether the tables have the columns for the last entry of each journal. Those of multiplay
         0.9 do not, until ``add_columns``.
@@ -56,6 +58,7 @@ class DatabaseConnection(ABC):
         self._connection: Any = None  # of the driver
         self._process = 0  # id of the process that opened it
         self._in_transaction = self._is_connecting = False
+        self._checked: object = None  # the connections after which ``on_connect`` was called
         self._failure: StoreError | None = None  # of this transaction, which must be rolled back
 
     def __del__(self) -> None:
@@ -68,6 +71,7 @@ class DatabaseConnection(ABC):
             self._failure = StoreError(
                 self.url, "the handle was closed during its transaction", END_FIRST
             )
+        self._checked = None
         self._drop()
 
     def _drop(self) -> None:
@@ -79,7 +83,7 @@ class DatabaseConnection(ABC):
             with suppress(self.Error):
                 connection.close()
         else:  # closing it would close the parent's connection: it is never collected
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+            keep_for_parent(connection)
 
     def fetch(self, sql: Sql, **given: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
@@ -99,18 +103,15 @@ class DatabaseConnection(ABC):
 
     def begin(self) -> None:
         """Begin a write transaction; ``commit`` or ``roll_back`` ends it."""
-        self._call(self._begin)
-        self._in_transaction = True
+        self._call(self._begin, begins=True)
 
     def begin_on_journal(self, journal: int) -> tuple[Any, ...] | None:
         """Begin a transaction on a journal; return the result of ``fetch_head``."""
         try:
-            head = self._call(self._begin_on_journal, journal)
+            return self._call(self._begin_on_journal, journal, begins=True)
         except BaseException:
             self.roll_back()
             raise
-        self._in_transaction = True
-        return head
 
     def fetch_head(self, journal: int) -> tuple[Any, ...] | None:
         """Return the recorded head of a journal and its last entry; None if it does not exist."""
@@ -157,6 +158,7 @@ class DatabaseConnection(ABC):
                 failure = UnknownOutcome(self.url, reason, MAYBE_COMMITTED)
             raise failure from error
         self._in_transaction = False
+        self._leave()
 
     def roll_back(self) -> None:
         """Roll the transaction back; never raise."""
@@ -168,8 +170,10 @@ class DatabaseConnection(ABC):
                 self._run("ROLLBACK")
         except self.Error:  # without the connection, the database rolls back itself
             self._drop()
+        else:
+            self._leave()
 
-    def _call(self, act: Callable[..., T], *values: Any) -> T:
+    def _call(self, act: Callable[..., T], *values: Any, begins: bool = False) -> T:
         """Call a function of the driver; retry once if an idle connection turns out to be lost."""
         if self._in_transaction:
             self._check_transaction()
@@ -177,15 +181,26 @@ class DatabaseConnection(ABC):
         else:
             was_open = self._connect_if_needed()
         try:
-            return act(*values)
+            result = act(*values)
         except self.Error as error:
             is_lost, failure = self._is_lost(error), self._explained(error)
             if is_lost:
                 self._drop()
+            elif not self._in_transaction:
+                self.roll_back()
             if not (is_lost and was_open):
                 self._failure = failure if self._in_transaction else None
                 raise failure from error
-        return self._call(act, *values)  # on a new connection, so at most once
+        except BaseException:  # an interrupt: the connection may be in any state
+            if not self._in_transaction:
+                self._drop()
+            raise
+        else:
+            self._in_transaction |= begins
+            if not self._in_transaction and not self._is_connecting:
+                self._leave()
+            return result
+        return self._call(act, *values, begins=begins)  # on a new connection, so at most once
 
     def _check_transaction(self) -> None:
         """Raise ``StoreError`` if a call failed in the transaction, or another process began it."""
@@ -203,16 +218,19 @@ class DatabaseConnection(ABC):
                 return not self._is_connecting
             self._drop()
         try:
-            detached = self._engine.raw_connection()
-            detached.detach()
+            self._connection, is_new = self._take()
         except (self.Error, sa.exc.DBAPIError) as error:
             cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
             raise self._explained(cause if isinstance(cause, Exception) else error) from None
-        self._connection, self._process = detached.dbapi_connection, os.getpid()
+        self._process = os.getpid()
+        if self._checked is self._generation and not is_new:
+            return True
         self._is_connecting = True  # a failure now is final: no other connection is tried
         try:
-            self._prepare()
+            if is_new:
+                self._prepare()
             self.on_connect()
+            self._checked = self._generation
         except BaseException as error:
             self._drop()
             if isinstance(error, self.Error):
@@ -221,6 +239,20 @@ class DatabaseConnection(ABC):
         finally:
             self._is_connecting = False
         return False
+
+    def _take(self) -> tuple[Any, bool]:
+        """Return a connection of the driver, and whether it is new."""
+        detached = self._engine.raw_connection()
+        detached.detach()
+        return detached.dbapi_connection, True
+
+    def _leave(self) -> None:  # noqa: B027
+        """End a turn: a subclass may give the connection back to a pool."""
+
+    @property
+    def _generation(self) -> object:
+        """Another object after connections of a pool were lost: a handle checks its journal."""
+        return None
 
     def _fetched(self, text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._run(text, values).fetchall()
@@ -273,3 +305,8 @@ class DatabaseConnection(ABC):
     @abstractmethod
     def _explained(self, error: Exception) -> StoreError:
         """Return the error as a ``StoreError`` with a reason and a hint."""
+
+
+def keep_for_parent(thing: object) -> None:
+    """Never collect what a forked process has of its parent: to close it would end its session."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

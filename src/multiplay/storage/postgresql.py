@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import Head, NoConnectionLeft
-from multiplay.storage.connection import DatabaseConnection, NotUnique
+from multiplay.storage.connection import DatabaseConnection, NotUnique, keep_for_parent
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 try:
@@ -29,13 +32,19 @@ CONNECTION_DEFAULTS = {  # seconds, after which a server that does not respond c
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
+POOL = 7  # connections of all journals of a process: with that of the keys, eight
 LONGEST_PAUSE = 300  # seconds of idleness within a transaction, after which the server ends it
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": the advisory lock for creating tables
 SECRETS = ("password", "sslpassword")
 HAS_TABLE = (  # not to_regclass, which may return a result from before the lock was granted
     "SELECT 1 FROM pg_catalog.pg_class WHERE relname = %s AND pg_catalog.pg_table_is_visible(oid)"
 )
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN = (  # settings end with the transaction: a proxy may give the session to another client
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('lock_timeout', '{wait:d}', true),"
+    " set_config('idle_in_transaction_session_timeout', '{pause:d}', true),"
+    " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    " WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
 LOST = ("08", "57P", "25P03")  # states after which the server closes the connection
 UNIQUE, FULL = "23505", "53300"  # states: not unique; too many connections
 IS_FULL = re.compile("too many (clients|connections)|connection slots")  # has no state
@@ -65,6 +74,9 @@ class PostgresqlStore(SqlStore):
     -----
     The server ends a transaction that is idle for five minutes: its process may be on a machine
     that has failed, and other processes wait for the lock.
+
+    All journals of a process share a pool of connections, each for the length of a transaction or
+    of a query. No setting outlives a transaction, so a proxy such as PgBouncer may pool these.
     """
 
     def __init__(self, url: str) -> None:
@@ -80,20 +92,48 @@ class PostgresqlStore(SqlStore):
             str(found) for found in (place.password, *map(options.get, SECRETS)) if found
         ]
         options = {**CONNECTION_DEFAULTS, **options}
-        engine = sa.create_engine(
-            place.set(drivername="postgresql+psycopg", query=options),
-            poolclass=NullPool,
-            paramstyle="format",
-            use_native_hstore=False,  # saves a query
+        given: dict[str, Any] = {
+            "url": place.set(drivername="postgresql+psycopg", query=options),
+            "paramstyle": "format",
+            "use_native_hstore": False,  # saves a query
+            "connect_args": {"prepare_threshold": None},  # a proxy may change the session
+        }
+        limits = {"pool_size": POOL, "max_overflow": 0, "pool_timeout": self.timeout}
+        self.pooled = sa.create_engine(
+            **given, poolclass=QueuePool, **limits, pool_use_lifo=True, pool_reset_on_return=None
         )
-        super().__init__(_public(place), engine)
-        self._given = url
+        super().__init__(_public(place), sa.create_engine(**given, poolclass=NullPool))
+        self._given, self._lock = url, threading.Lock()
+        self._process, self.generation = os.getpid(), object()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at exit, modules may be unloaded already
+            if self._process == os.getpid():
+                self.pooled.dispose()
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return type(self), (self._given,)
 
-    def _new_connection(self) -> PostgresqlConnection:
-        return PostgresqlConnection(self)
+    def _new_connection(self, kept: bool) -> PostgresqlConnection:
+        return PostgresqlConnection(self) if kept else PooledConnection(self)
+
+    def take(self) -> sa.PoolProxiedConnection:
+        """Return a connection of the pool, when one is free."""
+        with self._lock:
+            if self._process != os.getpid():
+                keep_for_parent(self.pooled.pool)
+                self.pooled.dispose(close=False)
+                self._process, self.generation = os.getpid(), object()
+        try:
+            return self.pooled.raw_connection()
+        except sa.exc.TimeoutError:
+            reason = f"all {POOL} connections of this process were used for {self.timeout:g} s"
+            raise StoreError(self.url, reason, "Retry, or wait longer: ?timeout=60.") from None
+
+    def renew(self) -> None:
+        """Close the connections of the pool: one was lost, so the others may be, too."""
+        self.generation = object()
+        self.pooled.dispose()
 
     def _create_file(self) -> None:
         """Do nothing: the database must exist."""
@@ -129,6 +169,7 @@ class PostgresqlConnection(DatabaseConnection):
     def __init__(self, store: PostgresqlStore) -> None:
         super().__init__(store.url, store.engine, store.sql)
         self._timeout, self._secrets = store.timeout, store.secrets
+        self._begins = BEGIN.format(wait=int(store.timeout * 1000), pause=LONGEST_PAUSE * 1000)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table of this name exists."""
@@ -144,15 +185,9 @@ class PostgresqlConnection(DatabaseConnection):
         connection.rollback()
         connection.autocommit = True  # transactions begin and end explicitly
         self._plain, self._binary = connection.cursor(), connection.cursor(binary=True)
-        wait, pause = int(self._timeout * 1000), LONGEST_PAUSE * 1000
-        self._plain.execute(
-            f"SET lock_timeout = {wait}; SET idle_in_transaction_session_timeout = {pause};"
-            " SELECT set_config('synchronous_commit', 'on', false)"
-            " WHERE current_setting('synchronous_commit') = 'off'"
-        )
 
     def _begin(self) -> None:
-        self._plain.execute(BEGIN)
+        self._plain.execute(self._begins)
 
     def commit_head(self, journal: int, head: Head) -> None:
         """Record the last entry of a journal and commit, in one round trip."""
@@ -170,9 +205,9 @@ class PostgresqlConnection(DatabaseConnection):
         for the lock and reads the head would miss what was committed while it waited.
         """
         lock, head = (sql.text % journal for sql in (self.sql.lock_journal, self._head_query))
-        cursor = self._plain.execute(f"{BEGIN}; {lock}; {head}")
-        cursor.nextset()
-        cursor.nextset()
+        cursor = self._plain.execute(f"{self._begins}; {lock}; {head}")
+        for _ in range(3):
+            cursor.nextset()
         return cursor.fetchone()
 
     def _has_begun(self) -> bool:
@@ -205,3 +240,43 @@ class PostgresqlConnection(DatabaseConnection):
         else:
             reason, hint = REASONS.get(state, (message, "Correct the cause, and retry."))
         return ERRORS.get(state or "", StoreError)(self.url, reason, hint)
+
+
+class PooledConnection(PostgresqlConnection):
+    """A connection of the pool of a store, for the length of a transaction or of a call."""
+
+    def __init__(self, store: PostgresqlStore) -> None:
+        super().__init__(store)
+        self._store = store
+        self._taken: sa.PoolProxiedConnection | None = None
+
+    @property
+    def _generation(self) -> object:
+        return self._store.generation
+
+    def _take(self) -> tuple[Any, bool]:
+        self._taken = self._store.take()
+        connection, known = self._taken.dbapi_connection, self._taken.info
+        if cursors := known.get("cursors"):
+            self._plain, self._binary = cursors
+        return connection, not cursors
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        assert self._taken is not None
+        self._taken.info["cursors"] = self._plain, self._binary
+
+    def _leave(self) -> None:
+        taken, self._taken, self._connection = self._taken, None, None
+        if taken is not None:
+            taken.close()
+
+    def _drop(self) -> None:
+        """Close the connection, and those that wait in the pool."""
+        taken, self._taken, self._connection = self._taken, None, None
+        if taken is not None and self._process != os.getpid():
+            keep_for_parent(taken)
+        elif taken is not None:
+            with suppress(psycopg.Error):
+                taken.invalidate()
+            self._store.renew()

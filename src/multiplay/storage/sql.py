@@ -196,9 +196,12 @@ class SqlStore(Store):
         """Return a new handle on the API keys of the store."""
         return SqlKeyring(self)
 
-    def connect(self) -> DatabaseConnection:
-        """Return a new connection, which refuses tables of a newer multiplay."""
-        connection = self._new_connection()
+    def connect(self, kept: bool = False) -> DatabaseConnection:
+        """Return a new connection, which refuses tables of a newer multiplay.
+
+        One that is ``kept`` is not taken from a pool: it can be used in a transaction of another.
+        """
+        connection = self._new_connection(kept)
         connection.on_connect = lambda: check_version(connection)
         return connection
 
@@ -237,7 +240,7 @@ class SqlStore(Store):
         connection.commit()
 
     @abstractmethod
-    def _new_connection(self) -> DatabaseConnection:
+    def _new_connection(self, kept: bool) -> DatabaseConnection:
         """Return a new connection to the database."""
 
     @abstractmethod
@@ -302,7 +305,7 @@ def _checked_head(recorded: Head | None, last: Head, name: str) -> Head:
 
 
 class SqlJournal(BaseJournal):
-    """A handle on a journal in a database, with its own connection."""
+    """A handle on a journal in a database."""
 
     def __init__(self, connection: DatabaseConnection, identity: Identity) -> None:
         self._connection, self._identity = connection, identity
@@ -487,7 +490,7 @@ class SqlKeyring(Keyring):
     """
 
     def __init__(self, store: SqlStore) -> None:
-        self._store, self._connection = store, store.connect()
+        self._store, self._connection = store, store.connect(kept=True)
         dialect = store.engine.dialect
         rows, one = sa.select(*keys.columns), sa.select(keys.c.id)
         given = sa.bindparam

@@ -113,7 +113,7 @@ class SqliteStore(SqlStore):
             check_same_thread=False,  # one thread at a time, not always the same
         )
 
-    def _new_connection(self) -> SqliteConnection:
+    def _new_connection(self, kept: bool) -> SqliteConnection:
         return SqliteConnection(self)
 
     def _create_file(self) -> None:

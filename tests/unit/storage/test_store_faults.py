@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from effort import TIME_LIMIT
-from postgres import Server
+from postgres import Server, driver_of
 from processes import in_processes
 
 from multiplay.errors import StoreError, UnknownOutcome
@@ -343,7 +343,8 @@ def test_a_connection_that_is_cut(postgresql: Server) -> None:
         assert isinstance(journal, SqlJournal)
 
         def cut() -> None:
-            process = journal._connection._connection.info.backend_pid
+            with driver_of(journal) as driver:
+                process = driver.info.backend_pid
             with psycopg.connect(postgresql.url(), autocommit=True) as other:
                 other.execute(f"SELECT pg_terminate_backend({process}, 10000)")
 

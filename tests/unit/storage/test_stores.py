@@ -17,7 +17,7 @@ from effort import TIME_LIMIT
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from postgres import Server
+from postgres import Server, driver_of, pooled
 from processes import in_processes
 from refusal import refused
 
@@ -76,8 +76,8 @@ def opener(store: Store) -> Callable[[str], Journal]:
 def sql(journal: Storage, text: str) -> None:
     """Change the tables behind the back of a journal; it stands for #."""
     assert isinstance(journal, SqlJournal)
-    journal.head()
-    journal._connection._connection.execute(text.replace("#", f"{journal._id}")).close()
+    with driver_of(journal) as driver:
+        driver.execute(text.replace("#", f"{journal._id}")).close()
 
 
 def spoiler(change: str) -> Callable[[Storage, int], None]:
@@ -679,10 +679,10 @@ def test_tables_of_version_0_9_get_new_columns(shared: Store) -> None:
     journal = shared.create("a", EMPTY)
     assert isinstance(journal, SqlJournal)
     for column in ("last", "last_digest", "accepted"):
-        driver = journal._connection._connection
-        driver.execute(f"ALTER TABLE multiplay_journals DROP COLUMN {column}").close()
-    driver.execute("UPDATE multiplay_schema SET version = 1").close()
+        sql(journal, f"ALTER TABLE multiplay_journals DROP COLUMN {column}")
+    sql(journal, "UPDATE multiplay_schema SET version = 1")
     journal.close()
+    getattr(shared, "renew", lambda: None)()  # its connections, as of a new process
     assert journal.head().number == 0
     journal.close()
     with closing(shared.open("a")) as reader, closing(shared.open("a")) as writer:
@@ -723,3 +723,76 @@ def test_indices_answer(tmp_path: Path) -> None:
         assert steps[-1].endswith(index), steps
         assert not any("TEMP B-TREE" in step for step in steps), "it must come in order"
     journal.close()
+
+
+# ---------------------------------------------------------------- connections to PostgreSQL
+
+
+@pytest.mark.skipif(
+    not (shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists()),
+    reason="needs pgbouncer",
+)
+def test_a_proxy_may_pool_transactions(postgresql: Server) -> None:
+    """Each transaction may have another session: no setting and no statement is kept in one."""
+    with pooled(postgresql, postgresql.new_url()) as url:
+        store = store_at(url)
+        journals = [store.create(f"{k}", EMPTY) for k in range(3)]
+
+        def write(journal: Journal) -> None:
+            for k in range(20):
+                with journal.transaction():
+                    journal.write(EMPTY, Labels("ask", f"{k}"))
+                    journal.find("ask", f"{k}")
+
+        threads = [threading.Thread(target=write, args=[one]) for one in journals]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(TIME_LIMIT)
+        for journal in journals:
+            assert journal.head().number == 20
+            assert len(list(journal.entries())) == 21
+            with journal.transaction():
+                assert isinstance(journal, SqlJournal)
+                shown = [
+                    journal._connection._connection.execute(f"SHOW {name}").fetchone()[0]
+                    for name in ("lock_timeout", "idle_in_transaction_session_timeout")
+                ]
+            assert shown == ["30s", "5min"]
+            with driver_of(journal) as driver:
+                assert driver.execute("SHOW lock_timeout").fetchone() == ("0",)
+
+
+def test_handles_share_few_connections(postgresql: Server) -> None:
+    """Many journals and threads of one process have eight connections, with that of the keys."""
+    import psycopg
+
+    url = postgresql.new_url()
+    store = store_at(f"{url}&application_name=pooled")
+    journals = [store.create(f"{k}", EMPTY) for k in range(30)]
+    keyring = store.keyring()
+
+    def write(journal: Journal) -> None:
+        for _ in range(3):
+            with journal.transaction():
+                journal.append(EMPTY)
+                assert keyring_lock.acquire()
+                try:
+                    assert keyring.is_empty()
+                finally:
+                    keyring_lock.release()
+
+    keyring_lock = threading.Lock()
+    threads = [threading.Thread(target=write, args=[one]) for one in journals]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIME_LIMIT)
+    assert [journal.head().number for journal in journals] == [3] * 30
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pooled'"
+        [found] = connection.execute(query).fetchone() or (0,)
+    assert 1 < found <= 8
+    for journal in journals:
+        journal.close()
+    keyring.close()

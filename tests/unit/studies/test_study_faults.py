@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from effort import TIME_LIMIT
-from postgres import Server
+from postgres import Server, driver_of
 from processes import in_processes
 from trucks import ask_and_tell, euros, new_study, store_of, tables, verified
 
@@ -311,8 +311,8 @@ def test_missing_entries_at_the_end(
         ask_and_tell(study, 3)
         journal = study._journal
         assert isinstance(journal, SqlJournal)
-        driver = journal._connection._connection
-        driver.execute("DELETE FROM multiplay_entries WHERE number >= 5").close()
+        with driver_of(journal) as driver:
+            driver.execute("DELETE FROM multiplay_entries WHERE number >= 5").close()
         for act in (study.ask, lambda: mp.Study.open("lanes", store=store)):
             with pytest.raises(Damaged, match="entries 5 to 6"):
                 act()

@@ -26,6 +26,7 @@ class Commands(LazyGroup):
             "serve": "multiplay.cli.service:serve",
             "table1": "multiplay.cli.table1:table1",
             "study": "multiplay.cli.study.app:study",
+            "fleet": "multiplay.cli.fleet:fleet",
             "key": "multiplay.cli.service:key",
         }
     }

@@ -320,9 +320,15 @@ def _is_untrusted(error: BaseException | None) -> bool:
 
 def error_of(response: httpx.Response, base: str) -> InvalidInput | StoreError:
     """Return the exception for a problem response (RFC 9457)."""
-    status, problem = response.status_code, _problem(response)
+    problem = _problem(response)
     if problem is None:
         return _unknown_response(response, base)
+    return error_of_problem({**problem, "status": response.status_code}, base)
+
+
+def error_of_problem(problem: Mapping[str, Any], base: str) -> InvalidInput | StoreError:
+    """Return the exception for a problem document."""
+    status = int(problem["status"])
     if status < 500 and all(isinstance(problem.get(part), str) for part in PARTS):
         return KINDS.get(status, InvalidInput)(*(problem[part] for part in PARTS))
     detail = str(problem.get("detail") or problem.get("title")).rstrip(".")

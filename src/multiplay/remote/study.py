@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # httpx may not be installed, and pandas takes as long as all
     import pandas as pd
 
     from multiplay.remote.client import ServiceClient
+    from multiplay.remote.fleet import RemoteStudies
 
 ROWS = 1_000  # rows of a page of plays
 LARGE_ROWS = 200  # rows of a page of entries, which may be large
@@ -145,6 +146,13 @@ class RemoteStudy(StudyVerbs, HasPanel):
         }
         self._client.write("/studies", body)
         return self._other(name)
+
+    @property
+    def studies(self) -> RemoteStudies:
+        """All studies of the service: verbs for many of them."""
+        from multiplay.remote.fleet import RemoteStudies
+
+        return RemoteStudies(self)
 
     def open(self, name: str) -> RemoteStudy:
         """Return a handle on a study of the service; raise ``NotFound`` if it does not exist."""

@@ -17,6 +17,7 @@ from multiplay.learner.reports import Reports
 from multiplay.service.api import events, models, paging
 from multiplay.service.api.bodies import annotations_of
 from multiplay.service.api.context import RequestContext, StudyContext
+from multiplay.service.api.many import of_many
 from multiplay.service.api.routing import Operation, token_of
 from multiplay.service.studies import bounded_verbs
 from multiplay.service.studies.limits import check_path_name
@@ -319,10 +320,13 @@ EXPORTED: Mapping[str, Any] = {
     }
 }
 _writing = partial(Operation, idempotency_key=True)
+ASK, TELL = of_command(Ask, models.Play), of_command(Tell, models.Receipt)
 # Routes are tried in this order, so the most frequent operations come first.
 OPERATIONS = (
-    of_command(Ask, models.Play),
-    of_command(Tell, models.Receipt),
+    ASK,
+    TELL,
+    of_many("/v1/plays", ASK, "Choose the next plays of many studies."),
+    of_many("/v1/reports", TELL, "Add reports to plays of many studies."),
     Operation("GET", "/v1/key", get_key, KEYS, models.Key),
     Operation("GET", STUDIES, list_studies, MANAGE, models.Studies),
     _writing("POST", STUDIES, create_study, MANAGE, models.Study, status=201),

@@ -21,4 +21,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/readyz', timeout=4)"]
 ENTRYPOINT ["multiplay"]
-CMD ["serve", "--host", "0.0.0.0", "--workers", "2", "--https"]
+CMD ["serve", "--host", "0.0.0.0", "--workers", "2", "--https", "--drain", "3"]

@@ -85,7 +85,7 @@ def test_packages_are_installed_by_their_hashes_only() -> None:
 
 def test_the_command_has_the_options_of_the_program() -> None:
     command: Any = typer.main.get_command(app)
-    words = loaded("compose.yaml")["services"]["service"]["command"]
+    words = loaded("compose.yaml")["services"]["blue"]["command"]
     in_image = next(words for name, words in instructions() if name == "CMD")
     assert json.loads(" ".join(in_image)) == words
     options = {option for given in command.commands[words[0]].params for option in given.opts}
@@ -148,7 +148,7 @@ def test_the_steps_of_the_image_make_a_service_that_is_healthy(tmp_path: Path) -
     run: Any = {"env": environment, "cwd": tmp_path, "check": True, "timeout": TIME_LIMIT}
     [check] = [words for name, words in instructions() if name == "HEALTHCHECK"]
     probe = json.loads(" ".join(check).partition("CMD ")[2])
-    command = loaded("compose.yaml")["services"]["service"]["command"]
+    command = loaded("compose.yaml")["services"]["blue"]["command"]
     subprocess.run(["multiplay", "key", "create", "--can", "manage"], **run)
     probe[-1] = probe[-1].replace("8000", "8765")
     service = subprocess.Popen(
@@ -177,14 +177,15 @@ def test_the_steps_of_the_image_make_a_service_that_is_healthy(tmp_path: Path) -
 
 def test_only_the_proxy_is_reachable_from_other_machines() -> None:
     found = loaded("compose.yaml")["services"]
-    assert set(found) == {"service", "database", "proxy", "prometheus", "grafana"}
+    assert set(found) == {"blue", "green", "database", "proxy", "prometheus", "grafana"}
+    assert found["blue"] == found["green"]
     ports = {name: one.get("ports", []) for name, one in found.items()}
     assert [name for name in ports if ports[name]] == ["proxy", "grafana"]
     assert ports["grafana"] == ["127.0.0.1:3000:3000"]
-    assert found["service"]["read_only"]
-    assert found["service"]["cap_drop"] == ["ALL"]
+    assert found["blue"]["read_only"]
+    assert found["blue"]["cap_drop"] == ["ALL"]
     assert all(":" in one["image"] or "build" in one for one in found.values()), "a version"
-    assert f"{found['service']['build']}" == "."
+    assert f"{found['blue']['build']}" == "."
 
 
 def test_files_and_variables_of_the_containers_exist() -> None:
@@ -203,7 +204,8 @@ def test_files_and_variables_of_the_containers_exist() -> None:
 
 def test_the_proxy_forwards_to_the_service_and_hides_its_metrics() -> None:
     lines = [line.strip() for line in (DEPLOY / "Caddyfile").read_text().splitlines()]
-    assert "reverse_proxy service:8000" in lines
+    assert "reverse_proxy {$SERVICES:blue:8000 green:8000} {" in lines
+    assert "health_uri /readyz" in lines
     assert any(line.startswith("respond /metrics 404") for line in lines)
     assert any(line.startswith("encode ") for line in lines)
 
@@ -311,7 +313,7 @@ def test_the_dashboard_can_be_drawn() -> None:
 
 def test_prometheus_reads_the_service_with_its_key() -> None:
     [job] = loaded("deploy/prometheus/prometheus.yml")["scrape_configs"]
-    assert job["static_configs"] == [{"targets": ["service:8000"]}]
+    assert job["static_configs"] == [{"targets": ["blue:8000", "green:8000"]}]
     [secret] = loaded("compose.yaml")["services"]["prometheus"]["secrets"]
     assert job["authorization"] == {"credentials_file": f"/run/secrets/{secret}"}
     assert source_of("grafana/datasources.yml") == "http://prometheus:9090"

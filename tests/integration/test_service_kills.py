@@ -1,33 +1,43 @@
 """A service that is killed again and again: nothing acknowledged is lost, nothing is doubled."""
 
+import os
 import random
 import re
+import shutil
+import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from effort import TIME_LIMIT
+from pages import ROOT
 from processes import wait_until
-from serving import Served, connected
+from serving import Served
 from trucks import euros, new_study, store_of, verified
 
 import multiplay as mp
 from multiplay.service.auth import keys
+from multiplay.service.server.run import address, bound
 from multiplay.storage import Store
 from multiplay.studies.entry_codec import ASK, TELL
+
+CADDYFILE = ROOT / "deploy" / "Caddyfile"
 
 
 class Client(threading.Thread):
     """Asks and tells until it is told to end, and keeps what was acknowledged."""
 
-    def __init__(self, url: str, key: str, end: threading.Event) -> None:
+    def __init__(
+        self, url: str, key: str, end: threading.Event, patience: float = TIME_LIMIT
+    ) -> None:
         super().__init__()
-        self._study = connected(url, key=key, study="lanes")
+        self._study = mp.connect(url, key=key, study="lanes", timeout=TIME_LIMIT, patience=patience)
         self._end = end
         self.asked: list[tuple[int, dict[str, int]]] = []
         self.told: list[int] = []
@@ -123,6 +133,67 @@ def test_two_services_on_one_store_of_which_one_is_killed(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     two_services(store_of(kind, request, tmp_path), tmp_path, 8, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="needs caddy")
+def test_no_request_is_lost_while_services_are_replaced(tmp_path: Path) -> None:
+    """The clients send no request twice: the proxy finds a service that is ready for each."""
+    store = mp.storage.store_at(tmp_path / "studies.db")
+    new_study(store).disconnect()
+    key, end = keys.create(store, "play").token, threading.Event()
+    log_one, log_two = tmp_path / "one", tmp_path / "two"
+    with (
+        Served(store.url, log_one, "--drain", "3") as one,
+        Served(store.url, log_two, "--drain", "3") as other,
+        proxied([one.url, other.url], tmp_path) as url,
+    ):
+        wait_until(lambda: is_ready(one.url) and is_ready(url))
+        crew = [Client(url, key, end, patience=0.0) for _ in range(3)]
+        for client in crew:
+            client.start()
+        for service in (one, other):
+            wait_for_plays(crew, 20)
+            assert service.stop() == 0
+            wait_for_plays(crew, 20)
+            service.start()
+            wait_until(lambda url=service.url: is_ready(url))  # type: ignore[misc]
+        wait_for_plays(crew, 20)
+        end.set()
+        for client in crew:
+            client.join(2 * TIME_LIMIT)
+            assert client.error is None, client.error
+    with mp.Study.open("lanes", store=store) as study:
+        compare(crew, study)
+
+
+@contextmanager
+def proxied(urls: list[str], folder: Path) -> Iterator[str]:
+    """Start Caddy with the configuration of the project before services; give its address."""
+    with bound("127.0.0.1", 0) as listener:
+        url = address(listener)
+    environment = os.environ | {
+        "SITE": url,
+        "SERVICES": " ".join(one.removeprefix("http://") for one in urls),
+        "CADDY_ADMIN": f"unix/{folder / 'admin'}",
+        "XDG_DATA_HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder),
+    }
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(CADDYFILE)]
+    with (folder / "caddy").open("wb") as log:
+        caddy = subprocess.Popen(command, env=environment, stderr=log)
+    try:
+        yield url
+    finally:
+        caddy.terminate()
+        caddy.wait(TIME_LIMIT)
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=TIME_LIMIT, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
 
 
 @pytest.mark.slow

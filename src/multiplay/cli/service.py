@@ -30,6 +30,14 @@ def serve(
     https: Annotated[
         bool, typer.Option("--https", help="Users connect by HTTPS, through a reverse proxy.")
     ] = False,
+    drain: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=60,
+            help="Seconds to serve after a signal to stop, for a proxy that checks /readyz.",
+        ),
+    ] = 0.0,
     demonstration: Annotated[
         bool,
         typer.Option("--demonstration", help="Create an example study and a key."),
@@ -50,7 +58,8 @@ def serve(
 
         multiplay serve --host 0.0.0.0 --workers 2
 
-    Stop it with Ctrl-C: requests that have begun are finished first.
+    Stop it with Ctrl-C: requests that have begun are finished first. Behind a proxy with a second
+    service, --drain 3 lets it serve for three more seconds, in which /readyz says 503.
     """
     _check_extra()
     from multiplay.service.auth.keys import has_keys
@@ -72,7 +81,7 @@ def serve(
             "Create a key first: multiplay key create --can manage.",
         )
     limits = ServiceLimits(arms=max_arms, units=max_units, pending=max_pending)
-    settings = Settings(store, host, port, workers, open, https, limits, notes)
+    settings = Settings(store, host, port, workers, open, https, drain, limits, notes)
 
     def announce(address: str) -> None:
         errors().print(f"Listening on {address}")

@@ -36,7 +36,7 @@ def create_app(settings: Settings) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         manager = app.state.manager = StudyManager(settings)
         manager.start()
-        with stopping_on_signals(manager.stopping):
+        with stopping_on_signals(manager.stopping, settings.drain):
             yield {LIMITS: ConnectionLimits(settings.limits)}
         manager.close()
         logs.flush()  # a signal ends a worker process after this

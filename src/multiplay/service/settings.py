@@ -28,6 +28,9 @@ class Settings:
         loopback address only.
     https : bool
         Whether clients connect by https, through a proxy: then cookies are sent over https only.
+    drain : float
+        For how many seconds the service still responds after a signal to stop, while it is not
+        ready: a proxy with a second service needs them to send it no new requests.
     limits : ServiceLimits
         ServiceLimits of requests.
     notes : dict
@@ -46,6 +49,7 @@ class Settings:
     workers: int = 1
     open: bool = True
     https: bool = False
+    drain: float = 0.0
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     notes: dict[str, str] = field(default_factory=dict)
 

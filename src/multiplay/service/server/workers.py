@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
 from types import FrameType
@@ -52,24 +53,34 @@ class WorkerReady:
 
 
 @contextmanager
-def stopping_on_signals(event: asyncio.Event) -> Iterator[None]:
+def stopping_on_signals(event: asyncio.Event, drain: float = 0.0) -> Iterator[None]:
     """Set an event when this process shall stop, so that streams without an end stop.
 
-    In a worker process, the end of the parent is a signal to stop. In a thread, nothing is done.
+    After the first signal it serves for ``drain`` more seconds, in which a proxy finds out that it
+    is not ready, and sends requests elsewhere. In a worker process, the end of the parent is a
+    signal to stop. In a thread, nothing is done.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
-    with signals_handled(lambda: loop.call_soon_threadsafe(event.set)):
+
+    def later(stop: Callable[[], object]) -> None:
+        loop.call_soon_threadsafe(loop.call_later, drain, stop)
+
+    with signals_handled(lambda: loop.call_soon_threadsafe(event.set), later if drain else None):
         if (parent := multiprocessing.parent_process()) is not None:
-            threading.Thread(target=_stop_with, args=[parent], daemon=True).start()
+            threading.Thread(target=_stop_with, args=[parent, drain], daemon=True).start()
         yield
 
 
 @contextmanager
-def signals_handled(act: Callable[[], object]) -> Iterator[None]:
+def signals_handled(
+    act: Callable[[], object], later: Callable[[Callable[[], object]], object] | None = None
+) -> Iterator[None]:
     """Call a function when a signal to stop arrives, before the handler that is installed.
+
+    That one is given to ``later`` at the first signal, and called at once at each further signal.
 
     A terminal interrupts a worker and its parent, which terminates the worker: either signal can
     arrive first. uvicorn drops open requests at an interrupt that is not the first signal, so the
@@ -78,6 +89,7 @@ def signals_handled(act: Callable[[], object]) -> Iterator[None]:
     before = {one: signal.getsignal(one) for one in STOPS}
     is_worker = multiprocessing.parent_process() is not None
     first = {signal.SIGINT: signal.SIGTERM} if is_worker else {}
+    delays = [] if later is None else [later]
 
     def handle(number: int, frame: FrameType | None) -> None:
         act()
@@ -85,7 +97,8 @@ def signals_handled(act: Callable[[], object]) -> Iterator[None]:
         passed_on = first.pop(received, received)
         handler = before[passed_on]
         if callable(handler):
-            handler(passed_on, frame)
+            call = partial(handler, passed_on, frame)
+            delays.pop()(call) if delays else call()
 
     for one in STOPS:
         signal.signal(one, handle)
@@ -115,7 +128,7 @@ def called_in_thread(act: Callable[[], object]) -> Iterator[Callable[[], object]
         requests.put(False)
 
 
-def _stop_with(parent: BaseProcess) -> None:
+def _stop_with(parent: BaseProcess, drain: float) -> None:
     """Stop this process when its parent has ended without stopping it.
 
     A process that does not serve yet has no requests to finish, and ends at once.
@@ -125,7 +138,7 @@ def _stop_with(parent: BaseProcess) -> None:
     if not _serves.is_set():
         os._exit(0)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE + LATER)
+    time.sleep(drain + GRACE + LATER)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -261,6 +261,8 @@ WORDS: dict[str, Wording] = {
     # what was expected
     "pending play": Wording("a pending play", "a plan that waits for its report", "a pending play"),
     "key of a play": Wording("the key of a play", "the name of a plan", "the key of a play"),
+    "plays": Wording("plays", "plans", "plays"),
+    "plays told": Wording("plays told", "reported plans", "plays told"),
     "round": Wording("a round", "a number", "a round"),
     "datetime": Wording("a datetime", "a date", "a datetime"),
     # arguments of verbs

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multiplay._support.formatting import percent, plan_text
-from multiplay._support.hints import Hint, Option
+from multiplay._support.hints import Hint, Option, Term
 from multiplay._support.words import Words
 from multiplay.beliefs.smoothed import Contrast, Reports, Smoothed
 from multiplay.errors import InvalidInput
@@ -381,12 +381,13 @@ class History:
 def _check(days: Sequence[PlayedDay]) -> None:
     """Raise ``InvalidInput`` where nothing can be said."""
     if len(days) < FEWEST_DAYS:
-        expected, hint = f"at least {FEWEST_DAYS} plays told", "Report more plays first."
+        expected = Hint(f"at least {FEWEST_DAYS} {{}}", Term("plays told", "plays told"))
+        hint = Hint("Report more {} first.", Term("plays", "plays"))
         raise InvalidInput("study", expected, len(days), hint)
     odd = next((day.actions for day in days if not day.actions.affine), None)
     if odd is not None:
-        expected, hint = "sets whose value is the sum of their units", "Savings need such a set."
-        raise InvalidInput("study", expected, f"{odd!r}", hint)
+        wanted = "sets whose value is the sum of their units"
+        raise InvalidInput("study", wanted, f"{odd!r}", "Savings need such a set.")
 
 
 # ------------------------------------------------------------ from a logged x

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from asgi import client_of
 from page_client import Place, browsing
@@ -379,6 +380,34 @@ def test_only_the_last_plays_are_read() -> None:
     assert {kind for kind, start in starts if start < first} <= {"correct", "retract"}
 
 
+def test_plans_of_a_period_are_found_in_any_order_of_time() -> None:
+    """As among all plans; only the entries from the first to the last of them are read."""
+    rng = np.random.default_rng(4)
+    store, start = MemoryStore(), datetime(2026, 1, 1, 6, tzinfo=UTC)
+    study = new_study(store, loss_range=(0, 250))
+    days = [*range(40), *rng.permutation(np.arange(60, 80)).tolist(), 5]
+    for k in days:
+        play = study.ask(at=start + timedelta(days=k))
+        study.tell(play, euros(play), at=start + timedelta(days=k))
+        if k % 7 == 0:
+            study.learn(play.plan, euros(play), at=start + timedelta(days=k, hours=1))
+    journal = store.open("lanes")
+    arm = study.actions.names[0]
+    every = cost_views.arm_days(journal, arm, cost_views.Period(date(2025, 1, 1))).days
+    assert len(every) == len({*days}) + 1 + sum(k % 7 == 0 for k in days)
+    for first, last in ((3, 9), (30, 64), (5, 5), (41, 50), (70, None), (None, 2)):
+        ends = [None if k is None else start.date() + timedelta(days=k) for k in (first, last)]
+        period = cost_views.Period(*ends)
+        plays = cost_views.recent_plays(journal, period).plays["id"].tolist()
+        low, high = (0 if first is None else first), (99 if last is None else last)
+        assert plays == [k for k, day in enumerate(days, 1) if low <= day <= high]
+        shown = cost_views.arm_days(journal, arm, period).days
+        assert [(one.when, one.cost) for one in shown] == [
+            (one.when, one.cost) for one in every if period.has(one.when)
+        ]
+    assert cost_views.Period(date(2026, 1, 31), date(2026, 2, 1)).entries(journal)[0] > 60
+
+
 def test_every_kind_of_entry_is_said_in_words() -> None:
     store = MemoryStore()
     study = new_study(store, reports=mp.Reports(outside="clip", missing="ignore"))
@@ -530,7 +559,7 @@ def test_reports_are_forgotten_and_kept_by_forms_alone(place: Place) -> None:
     for typed, said in (
         ("", "a date"),
         ("soon", "a date"),
-        ("99", "a round from 1"),
+        ("99", "a number from 1"),
         ("0", "from 1"),
     ):
         bad = place.post("/studies/lanes/forget", arm="", round=typed)

@@ -109,7 +109,23 @@ def test_savings_against_what_was_driven_follow_once_they_are_known(place: Place
         study.tell(play := study.ask(key=f"2026-04-{day + 1:02}"), euros(play))
         leads = "What your days cost" in place.get(PAGE).text
         assert leads == (day < 9), "later, savings are known"
-    assert "against the plans of 20 imported days" in text_of(place.get(f"{PAGE}/report").text)
+        assert ("Saved against the plans of imported days" in place.get(PAGE).text) != leads
+    saved = study.savings("driven")
+    ends = saved.words.ends(saved.low, saved.high)
+    assert f'hx-get="{PAGE}/saved?part=report"' in place.get(f"{PAGE}/report").text
+    for path in ("saved?part=report", "report?wait=yes", "saved?part=page", "savings?wait=yes"):
+        page = place.get(f"{PAGE}/{path}").text
+        text = text_of(page)
+        assert "against the plans of 20 imported days" in text
+        assert ends in text
+        assert 'class="drawing"' in page, "a bar for each week"
+    line = text_of(place.get(f"{PAGE}/saved").text)
+    assert "against the plans of 20 imported days" in line
+    tab = place.get(f"{PAGE}/savings").text
+    assert "Against the plans of imported days" in tab
+    study.versus = mp.InProportion()
+    assert "in proportion" in text_of(place.get(f"{PAGE}/saved?part=page").text)
+    assert "20 imported days" in text_of(place.get(f"{PAGE}/saved?part=report").text)
 
 
 def logged(arms: list[str], rows: list[tuple[int, int, float]], times: list[float]) -> LoggedData:

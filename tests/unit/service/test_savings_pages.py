@@ -157,8 +157,17 @@ def test_the_saving_against_a_rule_is_on_the_pages(place: Place) -> None:
     page = place.get("/studies/lanes/savings?done=compared").text
     assert "The rule was saved." in page
     assert "\nLyon-&gt;north 1</textarea>" in page
-    assert page.count('class="saved') >= len(saved.weeks) == 4
-    for shown in (page, place.get("/studies/lanes/saved").text):
+    assert 'hx-get="/studies/lanes/saved?part=page"' in page, "the page does not wait"
+    assert 'hx-get="/studies/lanes/saved?part=learning"' in page
+    loaded = place.get("/studies/lanes/saved?part=page").text
+    whole = place.get("/studies/lanes/savings?wait=yes").text
+    for shown in (loaded, whole):
+        assert shown.count('class="saved') >= len(saved.weeks) == 4
+    assert "hx-get" not in whole, "without scripts it is the whole page"
+    learning = place.get("/studies/lanes/saved?part=learning").text
+    for shown in (learning, whole):
+        assert "Learning cost" in shown
+    for shown in (loaded, whole, place.get("/studies/lanes/saved").text):
         text = re.sub(r"<[^>]+>", "", shown)
         assert f"Saved {saved.words.money(saved.total)}" in text
         assert f"{saved.words.ends(saved.low, saved.high)}" in text
@@ -173,9 +182,9 @@ def test_a_saving_that_is_not_known_says_why(place: Place) -> None:
     study = place.study()
     play_days(study, 3)
     study.versus = mp.InProportion()
-    for path in ("saved", "savings"):
+    for path in ("saved", "saved?part=page", "savings?wait=yes"):
         page = place.get(f"/studies/lanes/{path}").text
-        assert "is not known: Expected at least 10 plays" in page
+        assert "is not known: Expected at least 10 reported plans, got 3. Report more plans" in page
     answer = place.post("/studies/lanes/versus", rule="prices", rows="Lyon->east 3")
     assert answer.status_code == 422
     assert 'id="rule-rows-error"' in answer.text

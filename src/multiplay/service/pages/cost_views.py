@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 WINDOW = 3 * ROUNDS  # entries that are read: a play has two, and some have more
 SHOWN_PLAYS = 20  # below the chart
+CHUNK = 100  # plays that are read together
+MOST_KNOWN = 24  # studies whose times of plans are cached
 MOST_ARMS = 200  # names in a list to choose from
+
+
+_times: dict[bytes, list[tuple[int, float]]] = {}  # by the digest of the last entry
 
 
 class Period(NamedTuple):
@@ -42,6 +48,22 @@ class Period(NamedTuple):
             return True
         day = datetime.fromtimestamp(when, UTC).date() if math.isfinite(when) else date.min
         return (self.first or date.min) <= day <= (self.last or date.max)
+
+    def entries(self, journal: Journal) -> tuple[int, int]:
+        """Return the first and the last entry that has a plan of these days; 0, -1 without one.
+
+        Plans need not be in order of time. Their times are cached as long as the study does not
+        change.
+        """
+        digest = journal.head().digest
+        if digest not in _times:
+            kinds = (entry_codec.ASK, entry_codec.LEARN)
+            asked = (entry for kind in kinds for entry, _ in journal.pairs(kind, ()))
+            _times[digest] = [(entry.number, entry.labels.at) for entry in asked]
+            while len(_times) > MOST_KNOWN:
+                _times.pop(next(iter(_times)), None)
+        numbers = [number for number, at in _times[digest] if self.has(at)]
+        return min(numbers, default=0), max(numbers, default=-1)
 
 
 ALWAYS = Period()
@@ -92,7 +114,8 @@ def recent_plays(journal: Journal, period: Period = ALWAYS) -> RecentPlays:
     """Return the last plays; of all times, in a time that does not depend on how many there are."""
     head = journal.head().number
     start = max(head + 1 - WINDOW, 0) if period == ALWAYS else 0
-    pairs = play_history.ended_plays(journal, start)
+    first, last = (start, head) if period == ALWAYS else period.entries(journal)
+    pairs = takewhile(lambda pair: pair[0].number <= last, play_history.ended_plays(journal, first))
     kept = [pair for pair in pairs if period.has(pair[0].labels.at)][-ROUNDS:]
     explored = [entry_codec.explored(asked.record) for asked, _ in kept]
     days = play_history.external_days(journal, start)
@@ -159,9 +182,13 @@ def chart_days(facts: StudyFacts, recent: RecentPlays) -> list[ChartDay]:
 
 def arm_days(journal: Journal, name: str, period: Period = ALWAYS) -> ArmDays:
     """Return the mean cost of the units of an arm on each of the last days."""
-    start = max(journal.head().number + 1 - WINDOW, 0) if period == ALWAYS else 0
+    head = journal.head().number
+    start, end = max(head + 1 - WINDOW, 0), head
+    if period != ALWAYS:
+        start, end = period.entries(journal)
+    plays = play_history.played_plans(journal, start, CHUNK)
     days = list[ChartDay]()
-    for _, played in play_history.played_plans(journal, start):
+    for _, played in takewhile(lambda one: one[0] <= end, plays):
         told = [(seen, total) for arm, _, seen, total in played.outcomes() if arm == name]
         for seen, total in told:
             if seen and total is not None:

@@ -81,6 +81,21 @@ POLICIES = {
 }
 
 
+def policy_title(brief: str) -> str:
+    """Return the title of a policy that the form offers, or its text.
+
+    Examples
+    --------
+    >>> policy_title("PooledCTS(memory=Changes())"), policy_title("CombUCB()")
+    ('Lanes learn from each other, changes are followed (PooledCTS)', 'CombUCB()')
+    """
+    for one in POLICIES.values():
+        memory = f"memory={one.plain['memory']['type']}()" if "memory" in one.plain else ""
+        if brief == f"{one.plain['type']}({memory})":
+            return one.title
+    return brief
+
+
 class UploadedFile(NamedTuple):
     """A file that a form sent: its name, and its content."""
 
@@ -336,7 +351,9 @@ def study_of(form: Form, actions: dict[str, Any]) -> StudyInput | None:
     span = range_of(form)
     outside = "clip" if form.get("outside") == "clip" and span is not None else None
     if span is None and policy in POLICIES and _needs_range(policy):
-        form.errors.setdefault("high", "This policy needs the range. Enter the largest value.")
+        form.errors.setdefault(
+            "high", "This way of choosing plans needs the range. Enter the largest value."
+        )
     if form.errors:
         return None
     typed = {name: form.get(name).strip() for name in Words._fields}

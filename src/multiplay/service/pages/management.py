@@ -8,7 +8,7 @@ from starlette.responses import Response
 from multiplay._support.formatting import brief_policy
 from multiplay._support.words import Words
 from multiplay.errors import InvalidInput
-from multiplay.service.pages import exports, render
+from multiplay.service.pages import exports, forms, render
 from multiplay.service.pages.forms import Form, range_of, range_text
 from multiplay.service.pages.page_route import Page, StudyPageContext, to
 from multiplay.studies.commands.settings import SetWords
@@ -44,7 +44,7 @@ async def _manage_page(
         lambda study: (
             study.asked,
             range_text(study.loss_range, study.words),
-            brief_policy(study.policy),
+            forms.policy_title(brief_policy(study.policy)),
         )
     )
     shown = {"asked": asked, "done": done, "range": span, "policy": policy}

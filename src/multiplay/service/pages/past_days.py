@@ -15,7 +15,6 @@ from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
 from multiplay.learner import facts
 from multiplay.learner.logged_data import LoggedData
-from multiplay.learner.past_plans import DRIVEN
 from multiplay.service.pages.drawings import ChartDay, CostChart, cost_chart, date_of
 from multiplay.studies import Study
 from multiplay.types import BoolArray, FloatArray, IntArray
@@ -112,15 +111,6 @@ def past_days(study: Study, tables: Sequence[LoggedData]) -> PastDays | None:
         )
     table = _arms(words, study, driven, compared, average, known)
     return PastDays(line, remarks, cost_chart(days, words), table)
-
-
-def saved_against_driven(study: Study) -> str:
-    """Return what reported plans saved against what was driven; "" if it is not known yet."""
-    try:
-        saved = study.savings(DRIVEN)
-    except InvalidInput:
-        return ""
-    return " ".join([saved.sentence[:1].upper() + saved.sentence[1:], *saved.remarks])
 
 
 def _half_widths(known: pd.DataFrame) -> FloatArray:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from multiplay._support.formatting import Table, left_out, percent, plural
-from multiplay._support.words import Words, money_text, noun_of
+from multiplay._support.words import Words, money_text
 from multiplay.actions.rules import FixedPlan, InProportion, PriceList, Rule
 from multiplay.constraints import Baseline, Constraint
 from multiplay.errors import InvalidInput
 from multiplay.learner.allowance import BaselineReport
 from multiplay.learner.constraints import ConstraintReport
+from multiplay.learner.past_plans import DRIVEN
 from multiplay.savings import Savings
 from multiplay.service.pages import bills
 from multiplay.service.pages.drawings import CostLines, WeekBars, cost_lines, week_bars
@@ -32,6 +33,7 @@ RULES = {
     FIXED: "always the same plan",
 }
 
+PAST_DAYS = "the plans of imported days"
 BASELINES = RULES | {NO_RULE: "no baseline"}
 FIELDS = ("allowance", "sure", "rule")  # of the form of a new study
 
@@ -108,33 +110,24 @@ class SavedView(NamedTuple):
 
 
 class ComparisonPage(NamedTuple):
-    """The page of the savings of a study.
+    """The page of the savings of a study, without what takes long to compute.
 
     Attributes
     ----------
-    words : Words
-        The words of the study.
-    noun : str
-        Cost or reward.
     rule : str
-        The rule in a few words; "" if none is named.
+        What plans are compared with, in a few words; "" for nothing.
     chosen : str
-        Its choice in the form.
+        The choice of the form.
     rows : str
-        Its prices or units, as they are typed.
-    saved : SavedView or None
-        What the plans saved against it.
-    learning : str
-        The cost of learning as a sentence; "" if it is not known.
+        The prices or units of the rule, as they are typed.
+    rules : dict
+        The choices of the form.
     """
 
-    words: Words
-    noun: str
     rule: str
     chosen: str
     rows: str
-    saved: SavedView | None
-    learning: str
+    rules: dict[str, str]
 
 
 def saved_view(saved: Savings) -> SavedView:
@@ -185,27 +178,55 @@ def _of_plans(label: str) -> str:
     return re.sub(r"^play(?=s? \d)", "plan", label)
 
 
+def compared_with(study: Study) -> Rule | Literal["driven"] | None:
+    """Return the named rule; without one, what was carried out on imported days, if there are any.
+
+    None if there is nothing to compare with.
+    """
+    if study.versus is not None:
+        return study.versus
+    return DRIVEN if any(not one.retracted for one in study.imports()) else None
+
+
+def compared_text(study: Study) -> str:
+    """Return what plans are compared with in a few words; "" for nothing."""
+    rule = compared_with(study)
+    return rule.text if isinstance(rule, Rule) else PAST_DAYS if rule else ""
+
+
 def saved_or_reason(study: Study) -> SavedView | None:
-    """Return what was saved against the named rule, or why it is not known; None without one."""
-    if study.versus is None:
+    """Return what was saved, or why it is not known; None where nothing is compared."""
+    rule = compared_with(study)
+    if rule is None:
         return None
     try:
-        return saved_view(study.savings())
+        return saved_view(study.savings(rule))
     except InvalidInput as error:
         return SavedView(f"What the plans saved is not known: {error_text(error)}")
 
 
-def comparison(study: Study) -> ComparisonPage:
-    """Return the page of the savings of a study."""
-    rule, words = study.versus, study.words
+def saved_against_past(study: Study) -> SavedView | None:
+    """Return what was saved against the plans of imported days; None if it is not known yet."""
     try:
-        learning = _capital(study.cost_of_learning().sentence)
+        return saved_view(study.savings(DRIVEN))
     except InvalidInput:
-        learning = ""
-    noun = noun_of(study.actions.sense)
-    text = "" if rule is None else rule.text
-    saved = saved_or_reason(study)
-    return ComparisonPage(words, noun, text, *_typed(rule), saved, learning)
+        return None
+
+
+def learning_text(study: Study) -> str:
+    """Return the cost of learning as a sentence; "" if it is not known."""
+    try:
+        return _capital(study.cost_of_learning().sentence)
+    except InvalidInput:
+        return ""
+
+
+def comparison(study: Study) -> ComparisonPage:
+    """Return the page of the savings of a study, in a time that does not grow with its plays."""
+    text, rules = compared_text(study), RULES
+    if text == PAST_DAYS:
+        rules = RULES | {NO_RULE: PAST_DAYS}
+    return ComparisonPage(text, *_typed(study.versus), rules)
 
 
 def _typed(rule: Rule | None) -> tuple[str, str]:

@@ -68,6 +68,19 @@ class TabQuery(BaseModel):
     done: str = ""
 
 
+class SavedQuery(BaseModel):
+    """The part of a page to return: a line, or all of a page, of a report, or of learning."""
+
+    part: Literal["line", "page", "report", "learning"] = "line"
+
+
+class SavingsQuery(BaseModel):
+    """What a form has done, and whether the page waits for what takes long to compute."""
+
+    done: str = ""
+    wait: str = ""
+
+
 class PartsQuery(TabQuery):
     """The page whose parts are requested."""
 
@@ -249,23 +262,36 @@ async def end_constraint(context: StudyPageContext) -> Response:
 # ------------------------------------------------------------ what was saved
 
 
-async def saved(context: StudyPageContext) -> Response:
-    """Return what the plans saved, for the page of the study, which does not wait for it."""
-    found = await _saved(context, savings.saved_or_reason)
-    return await context.page("saved.html", saved=found, base=context.base)
+async def saved(context: StudyPageContext, query: SavedQuery) -> Response:
+    """Return what the plans saved, for pages that do not wait for it."""
+    shown = {"part": query.part, **await _what_was_saved(context, query.part)}
+    return await context.study_page("saved.html", "savings", **shown)
 
 
-async def savings_page(context: StudyPageContext, query: TabQuery) -> Response:
+async def _what_was_saved(context: StudyPageContext, part: str) -> dict[str, Any]:
+    """Return what the plans saved, or what learning cost: in seconds, where many are reported."""
+    if part == "learning":
+        return {"saved": None, "learning": await _saved(context, savings.learning_text)}
+    act = savings.saved_against_past if part == "report" else savings.saved_or_reason
+    return {"saved": await _saved(context, act), "learning": ""}
+
+
+async def savings_page(context: StudyPageContext, query: SavingsQuery) -> Response:
     """Show what the plans saved, and what it rests on."""
-    return await _savings_page(context, Form(), done_text(DONE, query.done))
+    shown: dict[str, Any] = {}
+    if query.wait:  # a browser without scripts
+        shown = await _what_was_saved(context, "page")
+        shown |= {"learning": (await _what_was_saved(context, "learning"))["learning"]}
+    form, done = Form(), done_text(DONE, query.done)
+    return await _savings_page(context, form, done=done, wait=bool(query.wait), **shown)
 
 
 async def _savings_page(
-    context: StudyPageContext, form: Form, done: str = "", status: int = 200
+    context: StudyPageContext, form: Form, status: int = 200, **shown: Any
 ) -> Response:
-    found = await _saved(context, savings.comparison)
-    shown = {"rules": savings.RULES, "form": form, "found": found, "done": done}
-    return await context.study_page("savings.html", "savings", status, **shown)
+    found = await context.read(savings.comparison)
+    given = {"form": form, "found": found, "done": "", "saved": None, "learning": "", "wait": False}
+    return await context.study_page("savings.html", "savings", status, **given | shown)
 
 
 async def _saved(context: StudyPageContext, act: Callable[[Study], Any]) -> Any:
@@ -277,14 +303,14 @@ async def driven(context: StudyPageContext) -> Response:
     return await context.study_page("driven.html", "plan", past=await _past(context))
 
 
-async def report_page(context: StudyPageContext) -> Response:
+async def report_page(context: StudyPageContext, query: SavingsQuery) -> Response:
     """Show on one page to print what imported days cost, and what their plans would have."""
-    past = await _past(context)
-    against = None if past is None else await _saved(context, past_days.saved_against_driven)
-    now = datetime.now(UTC)
+    past, now = await _past(context), datetime.now(UTC)
     best = await context.read(lambda study: plans.current_plan(study, []))
-    shown = {"past": past, "against": against, "best": best, "today": f"{now:%Y-%m-%d}"}
-    return await context.study_page("report.html", "report", **shown)
+    shown = {"past": past, "best": best, "today": f"{now:%Y-%m-%d}", "saved": None}
+    if past is not None and query.wait:  # a browser without scripts
+        shown |= await _what_was_saved(context, "report")
+    return await context.study_page("report.html", "report", wait=bool(query.wait), **shown)
 
 
 async def _past(context: StudyPageContext) -> past_days.PastDays | None:

@@ -13,6 +13,7 @@ from multiplay.actions import ActionSet
 from multiplay.actions.transport import UNMET
 from multiplay.learner import facts as learner_facts
 from multiplay.learner.plays import PENDING, Estimate, PendingPlay
+from multiplay.service.pages import savings
 from multiplay.service.pages.features import DayField, day_fields
 from multiplay.service.pages.home import MOST_CHANGES, changes_text
 from multiplay.service.pages.plan_forms import MOST_UNIT_FIELDS, PlanFields, plan_fields
@@ -92,6 +93,8 @@ def plan_tab(study: Study) -> PlanTab:
     pending = study.pending()
     reported = study.asked - len(pending)
     plan = current_plan(study, pending)
+    imported = any(not one.retracted for one in study.imports())
+    leads = imported and reported < FEWEST_PLAYS
     units = dict.fromkeys(study.actions.names, 0) if plan is None else served(plan.units)
     return PlanTab(
         kind=set_summary(study.actions),
@@ -109,8 +112,8 @@ def plan_tab(study: Study) -> PlanTab:
         actions=study.actions,
         by_round=study.policy.learns_from == "round",
         day_fields=day_fields(study),
-        compared="" if study.versus is None else study.versus.text,
-        leads=reported < FEWEST_PLAYS and any(not one.retracted for one in study.imports()),
+        compared="" if leads and study.versus is None else savings.compared_text(study),
+        leads=leads,
     )
 
 

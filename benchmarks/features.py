@@ -22,6 +22,7 @@ from benchmarks.contexts import INSTANCES, SETS, WithoutFeatures
 from benchmarks.harness import Runner, Section, Target, command, standard_error
 from benchmarks.linear_bandits import calvera, wen
 from multiplay import (
+    Baseline,
     Bernoulli,
     BootstrapCTS,
     Budget,
@@ -33,6 +34,7 @@ from multiplay import (
     FeatureRows,
     Features,
     GenCTS,
+    InProportion,
     Learner,
     NormalContexts,
     Number,
@@ -306,6 +308,62 @@ def percent(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Percentages", shows, rows, targets)]
 
 
+SEASON, ALLOWED = 60, 0.03  # days of a life, and the allowance
+
+
+def season_of(way: str, trial: int) -> dict[str, float]:
+    """Return whether an allowance was kept, and the saving against its baseline, in one life.
+
+    Six lanes with prices from 80 to 320, of which the rule uses all alike. The price of fuel rises
+    by 40 %, of which half is a percentage of the price, and Saturdays cost 25 % more.
+    """
+    rng, names = np.random.default_rng((SEED, 14, trial)), [f"lane {i}" for i in range(6)]
+    price = np.exp(rng.uniform(np.log(80), np.log(320), 6))
+    scaled = Number(centre=FUEL, scale=0.1, unit="EUR/l")
+    features = Features(fuel=scaled, weekday=Category(list(SEVEN)), multiplies=WAYS[way])
+    plans, rule = Budget(12, [4] * 6, names=names), InProportion()
+    given: dict[str, Any] = {"features": features, "constraints": [Baseline(rule, ALLOWED)]}
+    learner, split = Learner(plans, seed=trial, loss_range=(0, 700), **given), rule.plan(plans)
+    played, base, restricted = np.zeros(SEASON), np.zeros(SEASON), 0
+    for day in range(SEASON):
+        weekday, fuel = SEVEN[day % 7], FUEL * (1 + 0.4 * day / SEASON)
+        factor = (1 + CLAUSE * (fuel / FUEL - 1)) * (1 + SURCHARGE * (weekday == "Sat"))
+        play = learner.ask(features={"fuel": fuel, "weekday": weekday})
+        played[day], base[day] = play.action @ price * factor, split @ price * factor
+        restricted += play.restricted
+        costs = {}
+        for a, n in play.plan.items():
+            bill = price[names.index(a)] * factor * (1 + rng.normal(0, 0.05))
+            costs[a] = (bill * (1 + rng.normal(0, 0.06, n))).clip(0, 700).tolist()
+        learner.tell(play.id, costs)
+    saved, true = learner.savings(rule), float((base - played).sum())
+    return {
+        "broken": float((played.cumsum() > (1 + ALLOWED) * base.cumsum() + 1e-9).any()),
+        "restricted days": restricted / SEASON,
+        "cost / rule": float(played.sum() / base.sum()),
+        "saving covered": float(saved.low <= true <= saved.high),
+        "saving, error": saved.total / true - 1,
+        "saving, half": (saved.high - saved.low) / 2 / true,
+    }
+
+
+def season(trials: int | None, run: Runner) -> list[Section]:
+    """Measure allowances and savings where fuel and Saturdays change prices by percentages."""
+    number = trials or 100
+    found = run({(way, t): (season_of, (way, t)) for way in WAYS for t in range(number)})
+    rows, targets = [], []
+    for way in WAYS:
+        lives = [found[way, t] for t in range(number)]
+        row = {name: float(np.mean([one[name] for one in lives])) for name in lives[0]}
+        errors = [abs(one["saving, error"]) for one in lives]
+        rows.append({"features are": way} | row | {"error, median": float(np.median(errors))})
+        if way == "multiplied":
+            targets.append(Target("allowance broken", row["broken"], 0.01))
+            targets.append(Target("saving covered", row["saving covered"], 0.92, at_least=True))
+    shows = f"{number} lives of {SEASON} days; means, errors as shares of the true saving."
+    return [Section("Allowances and savings of percentages", shows, rows, targets)]
+
+
 # --------------------------------------------------------------- new lanes
 
 OLD, NEW, OPENED, DAYS, UNITS = 30, 10, 30, 230, 15
@@ -405,6 +463,7 @@ TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "coverage": coverage,
     "effects": effects,
     "percent": percent,
+    "season": season,
     "newlanes": newlanes,
     "speed": speed,
     "calvera": calvera,

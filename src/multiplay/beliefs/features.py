@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -316,9 +316,21 @@ class FeatureRegression:
         phi = np.broadcast_to(rows.arm * rows.day[:, None], (trials, d, rows.p))
         arms = np.tile(np.arange(d), (trials, 1))
         x, base, eta = self._tangent(arrays, arms, np.ascontiguousarray(phi))
-        scale, zero = np.exp(eta), arrays[FACTORS][:, 1:]
-        rest: FloatArray = scale * (zero - base * eta) - zero
-        return FeatureRows.of(x), scale, rest
+        return FeatureRows.of(x), np.exp(eta), _rest(arrays[FACTORS][:, 1:], base, eta)
+
+    def slopes(
+        self, arrays: Arrays, arms: IntArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        r"""Return x, w and a constant, for some arms of one trial with the features phi, (k, p).
+
+        Where parameters are as believed, or near to that, the mean loss of a unit is
+        :math:`\langle x, \theta \rangle + w b_i` plus the constant.
+        """
+        if FACTORS not in arrays:
+            return phi, np.ones(len(arms)), np.zeros(len(arms))
+        x, base, eta = self._tangent(arrays, arms[None], np.ascontiguousarray(phi[None]))
+        scale = np.exp(eta[0])
+        return scale[:, None] * x[0], scale, _rest(arrays[FACTORS][0, 1], base[0], eta[0])
 
     def means(self, arrays: Arrays, arms: IntArray, phi: FloatArray) -> FloatArray:
         """Return the mean loss of some arms of one trial, as ``posterior``."""
@@ -518,6 +530,12 @@ class FeatureRegression:
     def _posterior(self, arrays: Arrays) -> Posterior:
         N, Z, X, R, z, ev = (arrays[name] for name in (*BY_ARM, "R", "z", "ev"))
         return N, Z, X, R, z, ev, self.sizes(X.shape[-1])
+
+
+def _rest(zero: Any, base: FloatArray, eta: FloatArray) -> FloatArray:
+    """Return what is added to exp(eta) times the mean of the linear model, see ``_touching``."""
+    rest: FloatArray = np.exp(eta) * (zero - base * eta) - zero
+    return rest
 
 
 def log_evidence(ev: FloatArray) -> FloatArray:

@@ -11,6 +11,9 @@ the average bill of the arm over that of all bills: then level and days change a
 same share. All are Gaussian. The result is averaged over a grid of q, g, kappa, lam and both c,
 weighted by their likelihood: there is no optimiser, and the same reports give the same bits.
 
+Features that multiply are factors of all of this, exp(<gamma, psi[t, i]>). Reports are made those
+of a linear model, as in ``kernels.factors``, and again where this model says that they should be.
+
 A price may also jump. Where bills show it, mu begins again there. Where an arm has no bills,
 nothing shows it, and mu moves as far as jumps do by their rate in all arms that have bills.
 """
@@ -27,6 +30,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from multiplay.kernels.factors import LEAST, MOST
 from multiplay.types import BoolArray, FloatArray, IntArray
 
 # The grid, in variances of the bill of a unit.
@@ -54,6 +58,8 @@ FALSE_ALARM = 0.01  # of a jump, in a study with constant means
 JUMPS, LOOKED_AT = 0.5, 52.0  # before any bill: jumps, and the weeks of arms with bills they are of
 MOST_BINS = 60  # of time, in which means are constant
 MOST_ENTRIES = 4_000_000  # of the covariances of all arms between bins
+MOST_TANGENTS = 6  # linear models, each where the one before says
+EXACT = 0.01  # change of the logarithm of a factor: half of its square is the error of a mean
 
 
 class Reports(NamedTuple):
@@ -80,6 +86,44 @@ class Reports(NamedTuple):
     low: FloatArray
     high: FloatArray
     phi: FloatArray | None = None
+
+
+class Tangent(NamedTuple):
+    """Where factors are made linear; arrays are (days, arms).
+
+    With base as the mean without factors, and eta as the logarithm of the factor, a mean is
+
+        exp(eta) (the mean of the linear model - base eta),
+
+    where the linear model has the columns base psi in place of psi, and reports y exp(-eta) + base
+    eta.
+
+    Attributes
+    ----------
+    base, eta : array
+        The two, as believed.
+    """
+
+    base: FloatArray
+    eta: FloatArray
+
+    @property
+    def factor(self) -> FloatArray:
+        """The factors."""
+        return np.asarray(np.exp(self.eta))
+
+    @property
+    def rest(self) -> FloatArray:
+        """What is added to the mean of the linear model times the factor."""
+        return -self.factor * self.base * self.eta
+
+    def divided(self, reports: Reports, factors: int) -> Reports:
+        """Return reports without factors; the last ``factors`` columns of phi are base psi."""
+        assert reports.phi is not None
+        phi = reports.phi.copy()
+        phi[..., -factors:] *= self.base[..., None] / _largest(reports)
+        total, squares = reports.total / self.factor, reports.squares / self.factor**2
+        return reports._replace(total=total, squares=squares, phi=phi)
 
 
 class Contrast(NamedTuple):
@@ -135,6 +179,8 @@ class Smoothed:
         All reports. Days are in any order.
     jumped
         The time of the jump of each arm, in weeks; infinite if it has none. See ``of``.
+    tangent
+        Where factors were made linear; reports are divided by them. None if no feature multiplies.
 
     Examples
     --------
@@ -148,8 +194,14 @@ class Smoothed:
     True
     """
 
-    def __init__(self, reports: Reports, jumped: FloatArray | None = None) -> None:
-        self.reports = reports
+    def __init__(
+        self,
+        reports: Reports,
+        jumped: FloatArray | None = None,
+        tangent: Tangent | None = None,
+    ) -> None:
+        self.reports, self.tangent = reports, tangent
+        self._more = 0.0 if tangent is None else tangent.base * tangent.eta
         self.jumped = np.full(reports.units.shape[1], np.inf) if jumped is None else jumped
         units = reports.units
         self._seen = units > 0
@@ -161,17 +213,45 @@ class Smoothed:
         self._fit_prior()
         self._bin()
         self._fit_moves()
-        self.rest = np.where(self._seen, self._average - self.prior_mean, 0.0)
-        self.scale = COEFFICIENT * float((reports.high - reports.low).max())
+        self.rest = np.where(self._seen, self._average - self.prior_mean + self._more, 0.0)
+        self.scale = COEFFICIENT * _largest(reports)
 
     @classmethod
-    def of(cls, reports: Reports) -> Smoothed:
-        """Return beliefs by which an arm begins again where its bills show a jump."""
-        found = cls(reports)
+    def of(cls, reports: Reports, factors: int = 0) -> Smoothed:
+        """Return beliefs by which an arm begins again where its bills show a jump.
+
+        The last ``factors`` columns of the features multiply.
+        """
+        found = cls._touching(reports, factors) if factors else cls(reports)
         jumps = found.jumps()
         if not jumps.found.any():
             return found
-        return cls(reports, np.where(jumps.found, jumps.place, np.inf))
+        return cls(found.reports, np.where(jumps.found, jumps.place, np.inf), found.tangent)
+
+    @classmethod
+    def _touching(cls, reports: Reports, factors: int) -> Smoothed:
+        """Return beliefs of a linear model that touches where they are themselves.
+
+        Factors are those from the average of all bills: a factor of all prices is not known.
+        """
+        assert reports.phi is not None
+        psi, largest = reports.phi[..., -factors:], _largest(reports)
+        psi = psi - np.average(psi, axis=(0, 1), weights=reports.units)
+        centred = np.concatenate([reports.phi[..., :-factors], psi], axis=2)
+        reports = reports._replace(phi=centred)
+        n, total = reports.units.sum(axis=0), reports.total.sum(axis=0)
+        average = np.where(n > 0, total / np.maximum(n, 1.0), total.sum() / max(n.sum(), 1.0))
+        base = np.broadcast_to(np.maximum(average, LEAST * largest), psi.shape[:2])
+        tangent = Tangent(base, np.zeros(base.shape))
+        for _ in range(MOST_TANGENTS):
+            found = cls(tangent.divided(reports, factors), tangent=tangent)
+            eta = psi @ (found.coefficients[-factors:] / largest)
+            base = found._linear_means() - tangent.base * eta
+            eta = np.clip(eta, -MOST, MOST)
+            before, tangent = tangent.eta, Tangent(np.maximum(base, LEAST * largest), eta)
+            if np.abs(eta - before).max() < EXACT:
+                break
+        return found
 
     # ------------------------------------------------------------ what the grid has in common
 
@@ -286,9 +366,14 @@ class Smoothed:
         """The posterior weights of the models, by (q, lam), and by (c, kappa, g)."""
         return self._weights[0]
 
+    @property
+    def coefficients(self) -> FloatArray:
+        """The expected coefficients of the columns of phi."""
+        return self._weights[2]
+
     @cached_property
-    def _weights(self) -> tuple[FloatArray, FloatArray]:
-        """The weights of the models, and what level and day are expected to add to a bill."""
+    def _weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The weights of the models, what is expected to be added to a bill, and theta."""
         fit = np.zeros((len(WALKS), len(COMMON)))
         effects = np.zeros((*fit.shape, len(self.bins) + self.phi.shape[2]))
         for place, day in self._models(np.ones(fit.shape, bool)):
@@ -298,7 +383,7 @@ class Smoothed:
         loads = np.array([self.relative**share for share, *_ in COMMON])
         effects = np.einsum("wc,wct->ct", weights, effects)
         days, theta = effects[:, : len(self.bins)], effects.sum(axis=0)[len(self.bins) :]
-        return weights, days.T @ loads + self.phi @ theta
+        return weights, days.T @ loads + self.phi @ theta, theta
 
     def _likely(self) -> Iterator[tuple[float, _Days]]:
         """Yield the models that matter, with their weights."""
@@ -338,18 +423,22 @@ class Smoothed:
         """
         count = int(groups.max()) + 1
         mean, within, between = np.zeros(count), np.zeros((count, count)), np.zeros((count, count))
+        certain = np.zeros(count)
+        if self.tangent is not None:
+            np.add.at(certain, groups, (weights * self.tangent.rest).sum(axis=1))
+            weights = weights * self.tangent.factor
         for weight, day in self._likely():
             one = day.contrast(weights, groups, count)
             mean += weight * one.mean
             within += weight * one.covariance
             between += weight * np.outer(one.mean, one.mean)
-        return Contrast(mean, within + between - np.outer(mean, mean))
+        return Contrast(mean + certain, within + between - np.outer(mean, mean))
 
     def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw the mean loss of each day and arm from the posterior, (count, days, arms)."""
         numbers = rng.multinomial(count, self.weights.ravel()).reshape(self.weights.shape)
         drawn = [day.draw(numbers[place], rng) for place, day in self._models(numbers > 0)]
-        return np.concatenate(drawn)
+        return self._of_losses(np.concatenate(drawn))
 
     def jumps(self) -> Jumps:
         """Return the largest change of each arm, and whether it is beyond chance.
@@ -362,7 +451,7 @@ class Smoothed:
         day_variance = self.pooled * float(
             self.weights.sum(axis=1) @ WALKS[:, 1] + self.weights.sum(axis=0) @ days
         )
-        rest = self.reports.total - self.reports.units * self._weights[1]
+        rest = self.reports.total - self.reports.units * (self._weights[1] - self._more)
         order = np.argsort(self.reports.place, kind="stable")
         size, since, place = np.zeros(len(self._n)), self._n.copy(), np.full(len(self._n), np.inf)
         for arm in np.flatnonzero(self._seen.sum(axis=0) > 1):
@@ -383,7 +472,22 @@ class Smoothed:
 
     def means(self) -> FloatArray:
         """Return the expected mean loss of each arm, without its own effects of days."""
+        return self._of_losses(self._linear_means())
+
+    def variances(self, day: int) -> FloatArray:
+        """Return the variance of a bill of each arm on a day."""
+        if self.tangent is None:
+            return self.variance
+        return np.asarray(self.variance * self.tangent.factor[day] ** 2)
+
+    def _linear_means(self) -> FloatArray:
         return np.asarray(sum(weight * day.means() for weight, day in self._likely()))
+
+    def _of_losses(self, means: FloatArray) -> FloatArray:
+        """Return mean losses from those of the linear model, (..., days, arms)."""
+        if self.tangent is None:
+            return means
+        return np.asarray(self.tangent.factor * means + self.tangent.rest)
 
 
 class _Walk:
@@ -626,6 +730,11 @@ class _Days:
         found += gain * (walk.rest - found)
         found += np.sqrt(walk.own * (1 - gain)) * rng.standard_normal(found.shape)
         return np.asarray(smoothed.prior_mean + found)
+
+
+def _largest(reports: Reports) -> float:
+    """Return the largest range of the losses of an arm."""
+    return float((reports.high - reports.low).max())
 
 
 def _root(precision: FloatArray) -> FloatArray:

@@ -135,6 +135,8 @@ class Together(NamedTuple):
 
     The cost of units w whose features sum to x is :math:`\langle w, b \rangle + \langle x, \theta
     \rangle`, of which the joint posterior of :math:`(\theta, b)` gives the mean and the variance.
+    Where features multiply, a unit counts in w and x with the slopes of its cost, and has a
+    constant: see ``FeatureRegression.slopes``.
 
     Attributes
     ----------
@@ -142,12 +144,17 @@ class Together(NamedTuple):
         The model, and its state for the arms of the round and then others.
     phi : array of shape (rows, d, p)
         The features of the arms of the round.
-    rest : array of shape (rows, p)
-        What earlier plays add to x beyond their units with the features of the round.
+    slopes : tuple of arrays of shape (rows, d, p) and (rows, d)
+        What a unit of each of these adds to x and to w.
+    price : array of shape (rows, d)
+        Its constant, in the user's unit.
+    rest : tuple of arrays of shape (rows, p), (rows, d) and (rows,)
+        What earlier plays add to x, to w and to the constants, beyond their units as units of the
+        round.
     others : array of shape (rows, others)
-        The units of other arms.
-    origin, scale : float
-        The loss of a unit that is 0 for the model, and the unit of the model.
+        The weights w of other arms.
+    scale : float
+        The unit of the model.
     z : float
         How many standard deviations are subtracted.
     """
@@ -155,20 +162,22 @@ class Together(NamedTuple):
     model: FeatureRegression
     arrays: Arrays
     phi: FloatArray
-    rest: FloatArray
+    slopes: tuple[FloatArray, FloatArray]
+    price: FloatArray
+    rest: tuple[FloatArray, FloatArray, FloatArray]
     others: FloatArray
-    origin: float
     scale: float
     z: float
 
     def of(self, left: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and doubt of the cost of units of the arms of the round, (rows, k, d)."""
+        (by_unit, weight), (rest, more, known) = self.slopes, self.rest
         others = np.broadcast_to(self.others[:, None], (*left.shape[:2], self.others.shape[1]))
-        units = np.concatenate([left, others], axis=2)
-        x = self.rest[:, None] + np.einsum("rkd,rdp->rkp", left, self.phi)
+        units = np.concatenate([more[:, None] + left * weight[:, None], others], axis=2)
+        x = rest[:, None] + np.einsum("rkd,rdp->rkp", left, by_unit)
         mean, deviation = self.model.weighted(self.arrays, units, x)
-        doubt = self.z * self.scale * deviation
-        return self.origin * units.sum(axis=2) + self.scale * mean, doubt
+        constants = known[:, None] + np.einsum("rkd,rd->rk", left, self.price)
+        return constants + self.scale * mean, self.z * self.scale * deviation
 
 
 class Margin(NamedTuple):

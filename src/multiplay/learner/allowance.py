@@ -13,6 +13,7 @@ from multiplay._support.checks import shortened
 from multiplay._support.hints import LEARNER, Hint, Option
 from multiplay._support.serialization import pack, unpack, with_prefix, without_prefix
 from multiplay.actions import Rule
+from multiplay.beliefs.features import FACTORS
 from multiplay.constraints.baseline import (
     WEEK,
     Allowed,
@@ -26,15 +27,19 @@ from multiplay.constraints.baseline import (
     z_of,
 )
 from multiplay.errors import InvalidInput
+from multiplay.features import FeatureRows
+from multiplay.learner.features import FeatureState
 from multiplay.learner.policy_state import PolicyState
+from multiplay.learner.ranges import Ranges
 from multiplay.learner.round_set import RoundSet, action_of
 from multiplay.policies import Play
 from multiplay.policies.wrapped import check_arm_means, check_limits
 from multiplay.types import Arrays, FloatArray, IntArray
 
 FOUND, WANTED, ETA, PERIOD = "baseline", "wanted", "eta", "period"  # in the memo of a play
-PHI = "baseline_phi"  # the sums of the features of both plans, there too
+PHI = "baseline_phi"  # the features of both plans, there too: sums, or ``AllowanceState.rows``
 MEMO = FOUND, WANTED, ETA, PERIOD, PHI
+SUMS = "phi", "rows"  # of an ``AllowanceState``
 DAY, MONDAY = 86_400.0, 3  # seconds; 1 January 1970 was a Thursday
 BY_DAY = Option("constraints", "[Baseline('each day')]")
 PlayAndBaseline = tuple[Mapping[str, int], Mapping[str, int]]
@@ -146,6 +151,9 @@ class AllowanceState:
         Their known costs.
     phi : array of shape (2, p)
         Sums of the features of their units; (2, 0) before the first play, and without features.
+    rows : array of shape (n, 3 + p)
+        Where features multiply, instead: of each play and each arm that it or the baseline uses,
+        the arm, the units of both, and the features. What a unit costs depends on all of these.
     period : int
         The number of the week, or 0.
     days, restricted : int
@@ -155,7 +163,7 @@ class AllowanceState:
     def __init__(self, settings: Baseline, arms: int) -> None:
         self.settings = settings
         self.units, self.known = np.zeros((2, arms), dtype=np.int64), np.zeros(2)
-        self.phi = np.zeros((2, 0))
+        self.phi, self.rows = np.zeros((2, 0)), np.zeros((0, 0))
         self.period = self.days = self.restricted = 0
 
     @property
@@ -168,11 +176,6 @@ class AllowanceState:
         if state.features is not None and self.settings.per is not None:
             expected = "one allowance for all plays, because the model of features has no weeks"
             raise InvalidInput("per", expected, repr(self.settings.per), "Leave it out.")
-        if state.features is not None and state.features.features.factors:
-            expected = "features that add, because an allowance counts sums of features"
-            got = f"multiplies={list(state.features.features.multiplies)!r}"
-            hint = "Leave out the baseline, or let these features add."
-            raise InvalidInput("baseline", expected, got, hint)
         check_limits(state.policy, state.usual.actions, state.has_index)
         check_arm_means(state.policy)
         low = state.ranges.origin
@@ -213,7 +216,12 @@ class AllowanceState:
         memo = {FOUND: term.baseline, WANTED: term.wanted, ETA: term.eta, PERIOD: period}
         together = term.margin.together
         if together is not None:
-            memo[PHI] = np.concatenate([plan, term.baseline])[None] @ together.phi
+            both = np.concatenate([plan, term.baseline])
+            if FACTORS in together.arrays:
+                used = np.flatnonzero(both.sum(axis=0))
+                memo[PHI] = np.column_stack([used, both[:, used].T, together.phi[0, used]])[None]
+            else:
+                memo[PHI] = both[None] @ together.phi
         return memo
 
     def _margin(
@@ -238,17 +246,11 @@ class AllowanceState:
         if features is None or of_round is None:
             mean, square, tail = beliefs(state, self.settings)
         else:
-            phi, others = of_round.rows.phi(np.arange(len(today))), np.flatnonzero(absent)
-            rest = self._features(-1.0, factor) - left[today] @ phi[0]
-            arrays = features.cut(np.append(today, others))
-            unit = state.ranges.origin, state.ranges.span
-            rows = phi, rest[None], left[None, others]
-            z = z_of(self.settings.sure)
-            together = Together(features.model, arrays, *rows, *unit, z)
+            together = self._together(state, features, of_round.rows, today, units)
             mean, square, tail = np.zeros((3, arms))
             shares, deviation = features.posterior(today, of_round.rows)
             mean[today] = state.ranges.from_shares(shares)
-            square[today] = (z * state.ranges.span * deviation) ** 2
+            square[today] = (together.z * state.ranges.span * deviation) ** 2
         certain = round_set.certain(baseline)
         gain = sign * (left[absent] @ mean[absent] + factor * (known[1] + certain) - known[0])
         if not round_set.actions.has_known:  # then all plans of the set have the same known costs
@@ -257,6 +259,53 @@ class AllowanceState:
         moments = mean[today][None], square[today][None], tail[today][None]
         absents = np.array([gain]), np.array([doubt]), np.array([most])
         return Margin(sign, target[None], *moments, *absents, together)
+
+    def _together(
+        self,
+        state: PolicyState,
+        features: FeatureState,
+        rows: FeatureRows,
+        today: IntArray,
+        units: IntArray,
+    ) -> Together:
+        """Return what is believed of all plays with units of this round."""
+        factor = 1.0 + state.actions.sign * self.settings.allowance
+        phi, others = (
+            rows.phi(np.arange(len(today))),
+            np.setdiff1d(np.arange(units.shape[1]), today),
+        )
+        x, weight, price = _slopes(features, state.ranges, today, phi[0])
+        sums = self._sums(features, state.ranges, units)
+        rest, more, known = (factor * base - played for played, base in sums)
+        left = (factor * units[1] - units[0])[today]
+        return Together(
+            features.model,
+            features.cut(np.append(today, others)),
+            phi,
+            (x[None], weight[None]),
+            price[None],
+            (
+                (rest - left @ x)[None],
+                (more[today] - left * weight)[None],
+                np.array([known - left @ price]),
+            ),
+            more[None, others],
+            state.ranges.span,
+            z_of(self.settings.sure),
+        )
+
+    def _sums(
+        self, features: FeatureState, ranges: Ranges, units: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return x, w and the constants of ``Together`` of all plays, and of their baselines."""
+        if not self.rows.size:
+            x = self.phi if self.phi.size else np.zeros((2, features.p))
+            return x, units.astype(float), ranges.origin * units.sum(axis=1)
+        arms, used = self.rows[:, 0].astype(np.int64), self.rows[:, 1:3].T
+        by_unit, each, price = _slopes(features, ranges, arms, self.rows[:, 3:])
+        weight = np.zeros(units.shape)
+        np.add.at(weight.T, arms, (used * each).T)
+        return used @ by_unit, weight, used @ price
 
     def _period(self, when: float) -> int:
         """Return the number of the week of a play; plays of the past count for the present."""
@@ -288,8 +337,16 @@ class AllowanceState:
         places = state.arms.places(round_set.actions.names)
         self.units[:, slice(None) if places is None else places] += times * both
         self.known = self.known + times * np.array([round_set.certain(one) for one in both])
-        if PHI in play.memo:
-            self.phi = times * play.memo[PHI][0] + (self.phi if self.phi.size else 0.0)
+        if PHI not in play.memo:
+            return
+        phi = play.memo[PHI][0]
+        if state.features is not None and state.features.features.factors:
+            rows = phi.copy()
+            rows[:, 0] = rows[:, 0] if places is None else places[rows[:, 0].astype(np.int64)]
+            rows[:, 1:3] *= times
+            self.rows = np.concatenate([self.rows, rows]) if self.rows.size else rows
+        else:
+            self.phi = times * phi + (self.phi if self.phi.size else 0.0)
 
     def _grown(self, arms: int) -> IntArray:
         """Return the units of all arms; those of new arms are 0."""
@@ -307,28 +364,23 @@ class AllowanceState:
 
     def _cost(self, state: PolicyState, by_play: float, by_base: float) -> tuple[float, float]:
         """Return mean and doubt of the cost of the plays and the baselines, so many times."""
-        features, (played, base) = state.features, self._grown(len(state.arms.names))
-        weight = by_play * played + by_base * base
+        features, units = state.features, self._grown(len(state.arms.names))
+        by = np.array([by_play, by_base])
         if features is None:
-            each = beliefs(state, self.settings)
+            weight, each = by_play * units[0] + by_base * units[1], beliefs(state, self.settings)
             mean, doubt = float(weight @ each.mean), float(self._doubt(state, weight, each))
         else:
-            x = self._features(by_play, by_base) + np.zeros(features.p)
+            x, weight, known = (by @ one for one in self._sums(features, state.ranges, units))
             found = features.model.weighted(features.arrays, weight[None, None], x[None, None])
             share, width = (float(one[0, 0]) for one in found)
-            span = state.ranges.span
-            mean = state.ranges.origin * float(weight.sum()) + span * share
-            doubt = z_of(self.settings.sure) * span * width
+            mean = float(known) + state.ranges.span * share
+            doubt = z_of(self.settings.sure) * state.ranges.span * width
         return mean + by_play * float(self.known[0]) + by_base * float(self.known[1]), doubt
 
     def _doubt(self, state: PolicyState, weight: FloatArray, of: ArmBeliefs) -> FloatArray:
         """Return the doubt about the cost of units of all arms, along the last axis."""
         doubt: FloatArray = np.sqrt(weight**2 @ of.square)
         return doubt + tail_of(state.actions.sign * weight, of.tail)
-
-    def _features(self, by_play: float, by_base: float) -> FloatArray | float:
-        """Return the features of the plays and the baselines, so many times."""
-        return by_play * self.phi[0] + by_base * self.phi[1] if self.phi.size else 0.0
 
     def curve(self, state: PolicyState, plays: Sequence[PlayAndBaseline]) -> AllowanceCurve | None:
         """Return the allowance after each of the last plays of this period, in their order.
@@ -357,8 +409,7 @@ class AllowanceState:
         header, arrays = settings_record(self.settings)
         counts = {"period": self.period, "days": self.days, "restricted": self.restricted}
         own = {"units": self.units, "known": self.known}
-        if self.phi.size:
-            own["phi"] = self.phi
+        own |= {name: one for name in SUMS if (one := getattr(self, name)).size}
         return header | counts, own | with_prefix("baseline/", arrays)
 
     @classmethod
@@ -368,7 +419,8 @@ class AllowanceState:
         units = arrays["units"].astype(np.int64)
         state = cls(settings, units.shape[1])
         state.units, state.known = units, arrays["known"].astype(float)
-        state.phi = arrays.get("phi", state.phi).astype(float)
+        for name in SUMS:
+            setattr(state, name, arrays.get(name, getattr(state, name)).astype(float))
         state.period, state.days = header["period"], header["days"]
         state.restricted = header["restricted"]
         return state
@@ -384,6 +436,14 @@ def beliefs(state: PolicyState, settings: Baseline) -> ArmBeliefs:
         square=ranges.span**2 * found.square,
         tail=ranges.span * found.tail,
     )
+
+
+def _slopes(
+    features: FeatureState, ranges: Ranges, arms: IntArray, phi: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what a unit of each of some arms adds to x, w and the constants of ``Together``."""
+    x, weight, constant = features.model.slopes(features.arrays, arms, phi)
+    return x, weight, ranges.from_shares(constant)
 
 
 def is_restricted(play: Play) -> bool:

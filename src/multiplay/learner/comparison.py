@@ -468,12 +468,15 @@ class Past(NamedTuple):
         The words in which costs are shown.
     entry : int or None
         The last entry of the journal.
+    factors : int
+        How many of the last columns of the features multiply.
     """
 
     history: PlayedDays
     ranges: Ranges
     words: Words
     entry: int | None = None
+    factors: int = 0
 
     def answer(self, question: Question) -> Savings:
         """Return what was saved, or what learning cost."""
@@ -486,6 +489,7 @@ class Past(NamedTuple):
         bills = [*self.history.bills, *(day.bills for day in others)]
         ranges = self._ranges([*bills, *(day.bills for day in days)])
         shared: dict[str, Any] = {"level": level, "entry": self.entry, "words": self.words}
+        shared["factors"] = self.factors
         if versus is None:
             return cost_of_learning(days, bills, ranges, **shared)
         if isinstance(versus, Policy):

@@ -182,7 +182,9 @@ class Queries(ABC):
         """Return what was saved, or what learning cost."""
 
     def _past(self, engine: Engine, history: PlayedDays, entry: int | None = None) -> Past:
-        return Past(history, engine.state.ranges, engine.words, entry)
+        state, known = engine.state, engine.state.features
+        factors = 0 if known is None else known.features.factors
+        return Past(history, state.ranges, engine.words, entry, factors)
 
     def _expected(
         self, round_set: RoundSet, action: IntArray, phi: FloatArray | None = None

@@ -48,6 +48,7 @@ def estimate(
     rule: str = "",
     entry: int | None = None,
     words: Words | None = None,
+    factors: int = 0,
 ) -> Savings:
     """Return what the plays of some days saved against the plans of a rule.
 
@@ -73,8 +74,10 @@ def estimate(
         The last entry of the journal that was read.
     words
         The words in which the result is shown.
+    factors
+        How many of the last columns of the features multiply.
     """
-    history = History(days, bills, ranges, words or Words())
+    history = History(days, bills, ranges, words or Words(), factors)
     compared = history.compare(plans)
     model = history.saved(compared, level, rule)
     logged = history.logged(compared)
@@ -97,13 +100,14 @@ def cost_of_learning(
     level: float = 0.95,
     entry: int | None = None,
     words: Words | None = None,
+    factors: int = 0,
 ) -> Savings:
     """Return what the plays cost more than the best plans, by all that is known now.
 
     The best plan of a day is that for the means of the day, from all reports before and after it.
     Parameters are those of ``estimate``.
     """
-    history = History(days, bills, ranges, words or Words())
+    history = History(days, bills, ranges, words or Words(), factors)
     compared = history.compare(history.best_plans())
     result = history.saved(compared, level, "the best plan by what is known now")
     weeks = [row._replace(saved=-row.saved, low=-row.high, high=-row.low) for row in result.by_week]
@@ -150,15 +154,20 @@ class History:
 
     Parameters
     ----------
-    days, bills, ranges, words
+    days, bills, ranges, words, factors
         As in ``estimate``.
     """
 
     def __init__(
-        self, days: Sequence[PlayedDay], bills: Sequence[Bills], ranges: Ranges, words: Words
+        self,
+        days: Sequence[PlayedDay],
+        bills: Sequence[Bills],
+        ranges: Ranges,
+        words: Words,
+        factors: int = 0,
     ) -> None:
         _check(days)
-        self.days, self.words = days, words
+        self.days, self.words, self.factors = days, words, factors
         self.sign, self.sense = days[0].actions.sign, days[0].actions.sense
         everything = [*bills, *(day.bills for day in days)]
         names = dict.fromkeys(name for one in everything for name in one.names)
@@ -192,7 +201,7 @@ class History:
     @cached_property
     def smoothed(self) -> Smoothed:
         """The beliefs about all past days."""
-        return Smoothed.of(self.reports)
+        return Smoothed.of(self.reports, self.factors)
 
     def best_plans(self) -> list[IntArray]:
         """Return the best plan of each day, for the means of that day as they are known now.

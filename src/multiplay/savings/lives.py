@@ -36,6 +36,7 @@ def simulated(
     lives: int = LIVES,
     entry: int | None = None,
     words: Words | None = None,
+    factors: int = 0,
 ) -> Savings:
     """Return what the plays saved against another policy, whose plays are simulated.
 
@@ -43,7 +44,7 @@ def simulated(
     sets of the days with losses of the learned spread. The interval has the quantiles over lives:
     it contains the luck of the policy too. Other parameters are those of ``estimate``.
     """
-    history = History(days, bills, ranges, words or Words())
+    history = History(days, bills, ranges, words or Words(), factors)
     _check(policy, days)
     means = history.smoothed.draw(lives, np.random.default_rng(SEED))[:, history.first :]
     plans = _Histories(history, policy, lives).plans(means, bills)
@@ -137,7 +138,7 @@ class _Histories:
             places = arms.places(actions.names)
             play = policy.choose(actions, arms.to_choose(places), self.rng)
             plans[:, told, at] = play.action
-            feedback = self.drawn(play.action, means[:, told, at], at)
+            feedback = self.drawn(play.action, means[:, told, at], at, told)
             arms.skip_round(places)
             state = arms.cut(places)
             policy.update(actions, state, play, shown(policy, feedback), self.rng)
@@ -155,11 +156,11 @@ class _Histories:
                 rows = np.tile(units, (self.lives, 1)), np.tile(share, (self.lives, 1))
                 self.policy.absorb(arms.warm_for, arms.arrays, Feedback(*rows), self.rng)
 
-    def drawn(self, action: IntArray, means: FloatArray, at: IntArray) -> Feedback:
+    def drawn(self, action: IntArray, means: FloatArray, at: IntArray, told: int) -> Feedback:
         """Draw the losses of the units of a day, with the learned spread, within their ranges."""
         most, span = int(action.max()), self.span[at]
         mean = np.clip((means - self.low[at]) / span, 1e-6, 1 - 1e-6)
-        variance = self.history.smoothed.variance[at] / span**2
+        variance = self.history.smoothed.variances(self.history.first + told)[at] / span**2
         size = mean * (1 - mean) / np.minimum(variance, WIDEST * mean * (1 - mean)) - 1
         shape = (len(action), len(at), most)
         share = self.losses.beta((mean * size)[..., None], ((1 - mean) * size)[..., None], shape)

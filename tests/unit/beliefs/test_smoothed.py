@@ -83,9 +83,16 @@ def moves(reports: Reports, first: list[float], jumped: FloatArray) -> FloatArra
 
 
 def dense(
-    reports: Reports, weights: FloatArray, groups: IntArray, jumped: FloatArray
+    reports: Reports,
+    weights: FloatArray,
+    groups: IntArray,
+    jumped: FloatArray,
+    more: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and covariance of contrasts: all models, all effects, one large matrix."""
+    """Return mean and covariance of contrasts: all models, all effects, one large matrix.
+
+    ``more`` is added to the average bill of each day and arm, once prior and noise are known.
+    """
     days, arms = reports.units.shape
     variance, pooled = variances(reports)
     bills = reports.units.sum(axis=0)
@@ -101,7 +108,8 @@ def dense(
     moved = moves(reports, first, jumped)
     cells = list(itertools.product(range(days), range(arms)))
     rows = [cell for cell in cells if reports.units[cell]]
-    y = np.array([reports.total[cell] / reports.units[cell] for cell in rows])
+    added = np.zeros(reports.units.shape) if more is None else more
+    y = np.array([reports.total[cell] / reports.units[cell] + added[cell] for cell in rows])
     contrast = np.zeros((groups.max() + 1, len(cells)))
     for place, (t, i) in enumerate(cells):
         contrast[groups[t], place] = weights[t, i]
@@ -159,6 +167,47 @@ def test_contrasts_equal_a_dense_posterior(
     np.testing.assert_allclose(
         found.covariance, covariance, rtol=1e-9, atol=1e-9 * covariance.max()
     )
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_factors_are_the_linear_model_that_touches(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Means are factors times those of a dense model, whose slopes are those of the product."""
+    monkeypatch.setattr(smoothed, "NEGLIGIBLE", 0.0)
+    reports, rng = drawn_reports(seed), np.random.default_rng([8, seed])
+    shape = days, arms = reports.units.shape
+    phi = np.concatenate([np.ones((*shape, 1)), rng.normal(0, 0.5, (*shape, 2))], axis=2)
+    phi[..., 2] = phi[:, :1, 2]  # of a day
+    true = np.exp(0.3 * phi[..., 2])
+    reports = reports._replace(
+        total=reports.total * true, squares=reports.squares * true**2, phi=phi
+    )
+    found = Smoothed.of(reports, 1)
+    assert found.tangent is not None
+    base, eta = found.tangent
+    bills = reports.units.sum()
+    middle = sum(reports.units[cell] * phi[cell][2] for cell in np.ndindex(*shape)) / bills
+    columns, slopes = phi.copy(), np.zeros(shape)
+    for cell in np.ndindex(*shape):
+        m = math.exp(eta[cell])
+        columns[cell][2] = base[cell] * (phi[cell][2] - middle) / 200
+        slopes[cell] = m
+    divided = reports._replace(phi=columns, total=reports.total / slopes, squares=reports.squares / slopes**2)
+    weights, groups = rng.integers(-3, 4, shape).astype(float), np.arange(days) // 4
+    none = np.full(arms, np.inf)
+    mean, covariance = dense(divided, weights * slopes, groups, none, base * eta)
+    known = (weights * slopes * base * eta).sum(axis=1)
+    mean = mean - np.bincount(groups, known)
+    contrast = found.contrast(weights, groups)
+    np.testing.assert_allclose(contrast.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(contrast.covariance, covariance, rtol=1e-9, atol=1e-9)
+    gamma = found.coefficients[2] / 200
+    np.testing.assert_allclose(eta, gamma * (phi[..., 2] - middle), atol=smoothed.EXACT)
+    drawn = found.draw(4000, np.random.default_rng(seed))
+    sums, (whole, deviation) = (weights * drawn).sum(axis=(1, 2)), contrast.total
+    assert abs(sums.mean() - whole) < 4 * deviation / math.sqrt(4000)
+    assert sums.std() == pytest.approx(deviation, rel=0.06)
 
 
 def test_the_order_of_days_and_the_size_of_batches_change_nothing(

@@ -10,8 +10,11 @@ from scipy.optimize import least_squares
 import multiplay as mp
 from multiplay.beliefs.features import FeatureRegression, Reports
 from multiplay.cli.study.features import read_features
+from multiplay.constraints.baseline import z_of
 from multiplay.features.rows import FeatureRows
+from multiplay.learner.allowance import BaselineReport
 from multiplay.random import Streams
+from multiplay.savings import estimate
 from multiplay.types import FloatArray
 
 WEEK = ("Mon", "Sat", "Sun")
@@ -147,8 +150,13 @@ fuel = { type = "Number" }
 # ---------------------------------------------------------------- learners
 
 
-def taught(days: int = 60, **settings: Any) -> mp.Learner:
-    """Return a learner of two lanes, which cost 25 % more on Saturdays, and 3 % for 10 cents."""
+def taught(
+    days: int = 60, made: list[tuple[float, dict[str, int]]] | None = None, **settings: Any
+) -> mp.Learner:
+    """Return a learner of two lanes, which cost 25 % more on Saturdays, and 3 % for 10 cents.
+
+    ``made`` gets the factor and the plan of each day.
+    """
     plans, rng = mp.Budget(4, [4, 4], names=["a", "b"]), np.random.default_rng(0)
     km = {"km": {"a": 200.0, "b": 450.0}}
     learner = mp.Learner(
@@ -158,6 +166,8 @@ def taught(days: int = 60, **settings: Any) -> mp.Learner:
         weekday, fuel = WEEK[day % 3], float(rng.uniform(1.4, 1.9))
         factor = 1.03 ** ((fuel - 1.6) / 0.1) * (1.25 if weekday == "Sat" else 1.0)
         play = learner.ask(features={"fuel": fuel, "weekday": weekday})
+        if made is not None:
+            made.append((factor, play.plan))
         price = {"a": 100 * factor, "b": 210 * factor}
         costs = {
             a: (price[a] + factor * rng.normal(0, 4, n)).tolist() for a, n in play.plan.items()
@@ -188,8 +198,8 @@ def test_plans_cost_what_the_factor_says() -> None:
         learner.expect({"a": 4, "b": 0}, features={"fuel": 1.8, "weekday": day})
         for day in ("Mon", "Sat")
     ]
-    for estimate, factor in zip(costs, (1.0, 1.25), strict=True):
-        assert estimate.low < 400 * 1.03**2 * factor < estimate.high
+    for cost, factor in zip(costs, (1.0, 1.25), strict=True):
+        assert cost.low < 400 * 1.03**2 * factor < cost.high
     assert costs[1].total / costs[0].total == pytest.approx(1.25, abs=0.03)
 
 
@@ -215,7 +225,100 @@ def test_a_study_replays(tmp_path: Path) -> None:
     assert "replay to the same state" in str(study.verify())
 
 
-def test_an_allowance_is_refused() -> None:
-    with pytest.raises(mp.InvalidInput) as refused:
-        taught(1, constraints=[mp.Baseline(mp.InProportion(), 0.05)])
-    assert refused.value.argument == "baseline"
+def cost_of(
+    theta: FloatArray, own: FloatArray, used: list[tuple[int, float, FloatArray]], zero: float
+) -> float:
+    """Return what some units cost, of an arm, their number and phi each, as shares of the range."""
+    total = 0.0
+    for arm, units, phi in used:
+        factor = np.exp(phi[2:] @ theta[2:])
+        total += units * (factor * (phi[:2] @ theta[:2] + own[arm] + zero) - zero)
+    return float(total)
+
+
+def test_an_allowance_is_that_of_the_product_of_all_plays() -> None:
+    """Spent and left are costs at the mean parameters; their doubt is along numerical slopes."""
+    share, zero, span = 0.05, 50 / 400, 400.0
+    learner = taught(0, constraints=[mp.Baseline(mp.InProportion(), share)])
+    rng, plays, base, between = np.random.default_rng(3), [], [], 0
+    for day in range(24):
+        weekday, fuel = WEEK[day % 3], float(rng.uniform(1.4, 1.9))
+        factor = 1.03 ** ((fuel - 1.6) / 0.1) * (1.25 if weekday == "Sat" else 1.0)
+        play = learner.ask(features={"fuel": fuel, "weekday": weekday})
+        if day == 7:  # a play that is cancelled does not count
+            learner.cancel(play)
+            continue
+        assert play.baseline == {"a": 2, "b": 2}
+        between += play.plan != play.baseline
+        levels = [float(weekday == one) for one in WEEK]
+        for arm, (name, km) in enumerate({"a": 200.0, "b": 450.0}.items()):
+            phi = np.array([1.0, (km - 300) / 100, (fuel - 1.6) / 0.1, *levels])
+            plays.append((arm, float(play.plan[name]), phi))
+            base.append((arm, 2.0, phi))
+        price = {"a": 100 * factor, "b": 210 * factor}
+        costs = {a: (price[a] * rng.uniform(0.7, 1.3, n)).tolist() for a, n in play.plan.items()}
+        learner.tell(play.id, costs)
+    assert between > 10
+    known = learner.engine.state.features
+    assert known is not None
+    model, arrays = known.model, known.arrays
+    theta = model.contrasts(arrays, np.eye(6))[0][0]
+    own = model.contrasts(arrays, np.zeros((2, 6)), None, np.arange(2))[0][0]
+    parts = {"played": plays, "base": base}
+    played, baseline = (span * cost_of(theta, own, one, zero) for one in parts.values())
+    units = {name: 50 * sum(n for _, n, _ in one) for name, one in parts.items()}
+    (report,) = learner.constraints()
+    assert isinstance(report, BaselineReport)
+    spent = played + units["played"] - baseline - units["base"]
+    left = share * (baseline + units["base"]) - spent
+    assert report.spent == pytest.approx(spent)
+    assert report.left == pytest.approx(left)
+
+    def target(theta: FloatArray, own: FloatArray) -> float:
+        return (1 + share) * cost_of(theta, own, base, zero) - cost_of(theta, own, plays, zero)
+
+    step = 1e-5
+    x = [target(theta + one, own) - target(theta - one, own) for one in step * np.eye(6)]
+    w = [target(theta, own + one) - target(theta, own - one) for one in step * np.eye(2)]
+    slopes = (np.array(one)[None, None] / (2 * step) for one in (w, x))
+    deviation = span * model.weighted(arrays, *slopes)[1][0, 0]
+    assert report.sure_of == pytest.approx(left - z_of(0.99) * deviation, rel=1e-5)
+
+
+def test_an_allowance_of_percentages_is_kept(tmp_path: Path) -> None:
+    learner = taught(12, constraints=[mp.Baseline(mp.InProportion(), 0.05)])
+    learner.save(tmp_path / "lanes.npz")
+    again = mp.Learner.load(tmp_path / "lanes.npz")
+    assert again.constraints() == learner.constraints()
+    today = {"fuel": 1.7, "weekday": "Sat"}
+    assert again.ask(features=today).plan == learner.ask(features=today).plan
+    where, km = f"sqlite:///{tmp_path / 'plans.db'}", {"km": {"a": 200.0, "b": 450.0}}
+    study = mp.Study.create(
+        "lanes",
+        mp.Budget(4, [4, 4], names=["a", "b"]),
+        store=where,
+        loss_range=(0, 400),
+        features=DAYS,
+        arm_features=km,
+        constraints=[mp.Baseline(mp.InProportion(), 0.05)],
+    )
+    for day in (*WEEK, *WEEK):
+        play = study.ask(features={"fuel": 1.6, "weekday": day})
+        study.tell(play.id, {a: [100.0] * n for a, n in play.plan.items()})
+    assert "replay to the same state" in str(study.verify())
+    assert mp.Study.open("lanes", store=where).constraints() == study.constraints()
+
+
+def test_a_learner_says_of_savings_what_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[float, dict[str, int]]] = []
+    learner, given = taught(30, made), list[int]()
+
+    def noted(*args: Any, factors: int, **settings: Any) -> mp.Savings:
+        given.append(factors)
+        return estimate(*args, factors=factors, **settings)
+
+    monkeypatch.setattr("multiplay.learner.comparison.estimate", noted)
+    saved = learner.savings(mp.FixedPlan({"a": 0, "b": 4}))
+    true = sum(factor * (840 - 100 * plan["a"] - 210 * plan["b"]) for factor, plan in made)
+    assert saved.low < true < saved.high
+    assert given == [DAYS.factors]

@@ -123,6 +123,42 @@ def test_a_price_that_follows_a_feature_is_explained() -> None:
     assert abs(saved.total - true) < abs(blind.total - true) / 3
 
 
+def with_a_clause(seed: int, days: int = 40) -> tuple[list[PlayedDay], float]:
+    """Return days on which a clause adds up to 60 % to all prices, and what was saved.
+
+    A dear arm is left at the beginning, and Saturdays cost 25 % more. phi is an intercept, the
+    clause, and whether it is a Saturday.
+    """
+    rng, prices, made, true = np.random.default_rng(seed), np.array([30.0, 60.0, 180.0]), [], 0.0
+    for t in range(days):
+        clause, saturday = min(max(t - 8, 0) / 12, 1.0), float(t % 7 == 5)
+        factor = 1.6**clause * 1.25**saturday
+        plan = [1, 1, 1] if t < 10 else [2, 1, 0] if t % 2 else [1, 2, 0]
+        bills = factor * prices[:, None] * (1 + rng.normal(0, 0.08, (3, 3)))
+        phi = np.tile([1.0, clause, saturday], (3, 1))
+        made.append(day_of(t, plan, bills, phi=phi))
+        true += factor * float((1 - np.array(plan)) @ prices)
+    return made, true
+
+
+def test_a_clause_that_multiplies_is_a_percentage() -> None:
+    """Where the clause is an amount, it is that of the cheap arms, also for the dear one."""
+    inside, errors = 0, np.zeros((2, 2))
+    for seed in range(2):
+        days, true = with_a_clause(seed)
+        for way, factors in enumerate((2, 0)):
+            saved = estimate(days, [], plans_of(days), (0.0, 400.0), factors=factors)
+            errors[way, seed] = saved.total / true - 1
+            inside += saved.low < true < saved.high if factors else 0
+    assert inside == 2
+    assert np.abs(errors[0]).max() < 0.1
+    assert errors[1].max() < -0.25
+    lost = cost_of_learning(days, [], (0.0, 400.0), factors=2)
+    assert lost.total >= 0
+    other = simulated(days, [], GenCTS(), (0.0, 400.0), lives=20, factors=2)
+    assert other.low < other.total < other.high
+
+
 def test_units_are_arbitrary_and_rewards_change_the_sign() -> None:
     """Bills in cents are 100 times those in euros, and rewards are gains of the same size."""
     days = days_of()

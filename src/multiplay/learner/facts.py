@@ -163,20 +163,26 @@ def by_share(arms: pd.DataFrame) -> pd.DataFrame:
 
 
 def arms_table(arms: pd.DataFrame, count: int, level: float = LEVEL, words: Words = PLAIN) -> Table:
-    """Return some arms as text, out of so many; ``arms`` as ``Learner.arms(level)`` returns it."""
+    """Return some arms as text, out of so many; ``arms`` as ``Learner.arms(level)`` returns it.
+
+    Where losses persist, the mean is that of the next round, and there is one of the long run.
+    """
+    persists = not arms["long_run"].equals(arms["mean"])
     rows = [
         [
             legible(arm.arm),
             str(arm.seen),
             money_text(arm.mean),
             words.ends(arm.low, arm.high),
+            *([money_text(arm.long_run)] if persists else []),
             minute(arm.last_seen),
             percent(arm.share),
         ]
         for arm in rows_of(arms)
     ]
-    columns = [words.arm, "seen", words.in_currency("mean"), f"{100 * level:.4g} % interval"]
-    columns += ["last seen", "in plans"]
+    mean = words.in_currency(f"next {words.round}" if persists else "mean")
+    columns = [words.arm, "seen", mean, f"{100 * level:.4g} % interval"]
+    columns += [*(["long run"] if persists else []), "last seen", "in plans"]
     more = count - len(rows)
     note = f"And {counted(more, f'more {words.arm}')}, in fewer plans." if more > 0 else ""
     return Table(plural(words.arm).capitalize(), columns, rows, note)

@@ -193,7 +193,9 @@ def test_factors_are_the_linear_model_that_touches(
         m = math.exp(eta[cell])
         columns[cell][2] = base[cell] * (phi[cell][2] - middle) / 200
         slopes[cell] = m
-    divided = reports._replace(phi=columns, total=reports.total / slopes, squares=reports.squares / slopes**2)
+    divided = reports._replace(
+        phi=columns, total=reports.total / slopes, squares=reports.squares / slopes**2
+    )
     weights, groups = rng.integers(-3, 4, shape).astype(float), np.arange(days) // 4
     none = np.full(arms, np.inf)
     mean, covariance = dense(divided, weights * slopes, groups, none, base * eta)

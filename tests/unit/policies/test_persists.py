@@ -1,14 +1,20 @@
 """Persists: regret where losses persist, forecasts of the next round, and live use."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from asgi import client_of
 from scipy.signal import lfilter
+from typer.testing import CliRunner
 
 import multiplay as mp
+from multiplay.cli import app
 from multiplay.kernels.persistence import REPORTS, ROWS
+from multiplay.service.app import create_app
+from multiplay.service.settings import Settings
 from multiplay.types import FloatArray
 
 ZONES = mp.Budget(2, [1] * 6)
@@ -98,6 +104,40 @@ def test_the_mean_is_that_of_the_next_round_and_the_long_run_is_another() -> Non
     assert learner.why(learner.ask().id).rows
     still = mp.Learner(ZONES, CHANGES).arms()
     assert still["long_run"].tolist() == still["mean"].tolist()
+
+
+def test_the_terminal_and_the_page_show_both_means(tmp_path: Path) -> None:
+    """As does JSON, and HTTP; without persistence there is one mean."""
+    where, losses = f"sqlite:///{tmp_path / 'zones.db'}", losses_of(0.9, 40)
+    for name, policy in (("persists", PERSISTS), ("changes", CHANGES)):
+        study = mp.Study.create(
+            name,
+            ZONES,
+            policy,
+            store=where,
+            loss_range=(0, 1),
+            seed=1,
+            words=mp.Words(round="hour"),
+        )
+        for today in losses:
+            play = study.ask()
+            told = zip(ZONES.names, play.action.tolist(), today.tolist(), strict=True)
+            study.tell(play.id, {arm: [loss] * n for arm, n, loss in told})
+        both = name == "persists"
+        shown = CliRunner().invoke(
+            app, ["study", "arms", name, "--store", where], terminal_width=80
+        )
+        drawn = CliRunner().invoke(app, ["study", "show", name, "--store", where])
+        with client_of(create_app(Settings(where))) as client:
+            page = client.get(f"/studies/{name}/lanes").text
+            answer = client.get(f"/v1/studies/{name}/arms").json()["items"]
+        for text in (shown.output, drawn.output, page):
+            assert (("next hour" in text) and ("long run" in text)) is both
+        assert ZONES.names[0] in shown.output
+        values = study.arms()["long_run"].tolist()
+        assert [one["long_run"] for one in answer] == pytest.approx(values)
+        listed = CliRunner().invoke(app, ["study", "arms", name, "--store", where, "--json"])
+        assert [one["long_run"] for one in json.loads(listed.output)] == pytest.approx(values)
 
 
 def test_a_learner_goes_on_from_a_file(tmp_path: Path) -> None:

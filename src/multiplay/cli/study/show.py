@@ -192,6 +192,8 @@ def arms(
 ) -> None:
     """Show the estimates of all arms: units seen, mean, interval, last seen, share of plans.
 
+    Where losses persist, the mean is that of the next round, and the one of the long run is shown.
+
     Examples:
 
         multiplay study arms lanes
@@ -205,6 +207,8 @@ def arms(
     if as_json:
         return print_json(table.to_dict("records"))
     as_text = arms_table(table, len(table), level, words)
+    if "long run" in as_text.columns:  # in its place: a terminal has 80 columns
+        as_text = as_text.without("last seen")
     return print_table(as_text._replace(title=f"{as_text.title} of {name}"))
 
 

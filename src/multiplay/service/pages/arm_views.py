@@ -33,12 +33,13 @@ class IntervalBar(NamedTuple):
 
 
 class ArmRow(NamedTuple):
-    """An arm as text, with the bar of its interval."""
+    """An arm as text, with the bar of its interval; ``long_run`` where losses persist, else ""."""
 
     name: str
     seen: int
     mean: str
     interval: str
+    long_run: str
     bar: IntervalBar | None
     last_seen: str
     share: str
@@ -125,11 +126,12 @@ def arm_rows(
             seen=int(arm.seen),
             mean=mean,
             interval=interval,
+            long_run="".join(long_run),
             bar=_bar(arm.low, arm.mean, arm.high, low, high),
             last_seen=last_seen,
             share=share,
         )
-        for arm, (_, _, mean, interval, last_seen, share) in zip(
+        for arm, (_, _, mean, interval, *long_run, last_seen, share) in zip(
             learner_facts.rows_of(shown), cells, strict=True
         )
     ]

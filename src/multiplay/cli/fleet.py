@@ -87,7 +87,7 @@ def ask(
         answers = service.ask(chosen, key=at)
     else:
         place = store_at(store)
-        chosen = names or [name for name in place.names() if name.startswith(prefix or "")]
+        chosen = names or place.names(prefix or "")
         answers = (_asked(name, place, at) for name in chosen)
     found = list[Answer]()
     with progress_bar("asking studies", len(chosen)) as move:

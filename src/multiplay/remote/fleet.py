@@ -55,7 +55,7 @@ class RemoteStudies:
 
     def names(self, prefix: str = "") -> list[str]:
         """Return the names of the studies that the key may see, and that begin with a prefix."""
-        return [name for name in self._service.names() if name.startswith(prefix)]
+        return self._service.names(prefix)
 
     def ask(
         self,

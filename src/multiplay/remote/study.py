@@ -160,9 +160,10 @@ class RemoteStudy(StudyVerbs, HasPanel):
         other._info()  # raises NotFound
         return other
 
-    def names(self) -> list[str]:
-        """Return the names of all studies that the key may see."""
-        pages = self._client.pages("/studies", {"limit": ROWS})
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names of the studies that the key may see, and that begin with a prefix."""
+        begin = {"prefix": prefix} if prefix else {}
+        pages = self._client.pages("/studies", {"limit": ROWS, **begin})
         return [one["name"] for page in pages for one in page]
 
     def delete(self, name: str) -> None:

@@ -72,9 +72,11 @@ async def health(request: Request) -> Response:
 async def prometheus(request: Request) -> Response:
     """Return the metrics for Prometheus; those of studies only to callers who may read them."""
     manager: StudyManager = request.app.state.manager
-    token, studies = token_of(request), list[str]()
+    token = token_of(request)
+    studies: list[str] | None = []
     try:
-        studies = await manager.names(await manager.caller(token))
+        study = (await manager.caller(token)).study
+        studies = None if study is None else [study]
     except Unauthenticated:
         if token is not None:
             raise

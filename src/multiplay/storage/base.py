@@ -390,8 +390,8 @@ class Store(Protocol):
     >>> store: Store = MemoryStore()
     >>> for name in ("Lyon", "Lille"):
     ...     journal = store.create(name, Record({"day": 1}, {}))
-    >>> store.names()
-    ['Lille', 'Lyon']
+    >>> store.names(), store.names(after="Lille"), store.names("Li", limit=10)
+    (['Lille', 'Lyon'], ['Lyon'], ['Lille'])
     >>> store.delete("Lyon")
     >>> store.names()
     ['Lille']
@@ -418,8 +418,11 @@ class Store(Protocol):
     def open(self, name: str) -> Journal:
         """Return a new handle on a journal; raise ``NotFound`` if it does not exist."""
 
-    def names(self) -> list[str]:
-        """Return the names of all journals, sorted."""
+    def names(self, prefix: str = "", after: str = "", limit: int | None = None) -> list[str]:
+        """Return the sorted names of journals that begin with a prefix and come after a name.
+
+        All of them, or the first ``limit``.
+        """
 
     def delete(
         self,

@@ -274,6 +274,8 @@ class MemoryStore(Store):
     {'day': 2}
     """
 
+    shares_connections = True  # it has none
+
     def __init__(self, name: str = "") -> None:
         self._name = name
         self._journals: dict[str, _SharedRows] = {}
@@ -317,10 +319,11 @@ class MemoryStore(Store):
         with self._existing(checked_name(name)):
             return MemoryJournal(self._journals[name])
 
-    def names(self) -> list[str]:
-        """Return the names of all journals, sorted."""
+    def names(self, prefix: str = "", after: str = "", limit: int | None = None) -> list[str]:
+        """Return the sorted names of journals that begin with a prefix and come after a name."""
         with self._lock:
-            return sorted(self._journals)
+            chosen = (one for one in self._journals if one.startswith(prefix) and one > after)
+            return sorted(chosen)[:limit]
 
     def delete(
         self,

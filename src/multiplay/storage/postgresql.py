@@ -79,6 +79,8 @@ class PostgresqlStore(SqlStore):
     of a query. No setting outlives a transaction, so a proxy such as PgBouncer may pool these.
     """
 
+    shares_connections = True  # all journals of a process
+
     def __init__(self, url: str) -> None:
         place = _parsed(url)
         options = dict(place.query)
@@ -98,10 +100,15 @@ class PostgresqlStore(SqlStore):
             "use_native_hstore": False,  # saves a query
             "connect_args": {"prepare_threshold": None},  # a proxy may change the session
         }
-        limits = {"pool_size": POOL, "max_overflow": 0, "pool_timeout": self.timeout}
-        self.pooled = sa.create_engine(
-            **given, poolclass=QueuePool, **limits, pool_use_lifo=True, pool_reset_on_return=None
-        )
+        pool: dict[str, Any] = {
+            "poolclass": QueuePool,
+            "pool_size": POOL,
+            "max_overflow": 0,
+            "pool_timeout": self.timeout,
+            "pool_use_lifo": True,
+            "pool_reset_on_return": None,  # a turn ends its transaction itself
+        }
+        self.pooled: sa.Engine = sa.create_engine(**given, **pool)
         super().__init__(_public(place), sa.create_engine(**given, poolclass=NullPool))
         self._given, self._lock = url, threading.Lock()
         self._process, self.generation = os.getpid(), object()
@@ -125,10 +132,11 @@ class PostgresqlStore(SqlStore):
                 self.pooled.dispose(close=False)
                 self._process, self.generation = os.getpid(), object()
         try:
-            return self.pooled.raw_connection()
+            taken: sa.PoolProxiedConnection = self.pooled.raw_connection()
         except sa.exc.TimeoutError:
             reason = f"all {POOL} connections of this process were used for {self.timeout:g} s"
             raise StoreError(self.url, reason, "Retry, or wait longer: ?timeout=60.") from None
+        return taken
 
     def renew(self) -> None:
         """Close the connections of the pool: one was lost, so the others may be, too."""

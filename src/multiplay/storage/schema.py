@@ -25,11 +25,13 @@ schema = sa.Table(
     TABLES,
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
+CODE_POINTS = "C"  # the collation of PostgreSQL in which names are sorted
+NAME = sa.Text().with_variant(sa.Text(collation=CODE_POINTS), "postgresql")
 journals = sa.Table(
     "multiplay_journals",
     TABLES,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("name", NAME, nullable=False, unique=True),
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("last", sa.BigInteger),  # the number of the last entry, and its digest
     sa.Column("last_digest", sa.LargeBinary),
@@ -142,7 +144,16 @@ class Statements:
         ] + [self._sql(sa.insert(schema))]
         self.version = self._sql(sa.select(schema.c.version))
 
-        self.names = self._sql(sa.select(journals.c.name))
+        name: Any = journals.c.name
+        if dialect.name == "postgresql":  # in the order of Python, by the index of new tables
+            name = name.collate(CODE_POINTS)
+        self.names = self._sql(
+            sa.select(journals.c.name)
+            .where(name > _given("after"), name >= _given("prefix"))
+            .order_by(name)
+            .limit(_given("limit"))
+            .offset(zero)
+        )
         few: sa.ColumnClause[int] = sa.literal_column(f"{NEAR}")
         some = sa.select(journals.c.name).limit(few).offset(zero)
         before, after = journals.c.name < _given("name"), journals.c.name >= _given("name")

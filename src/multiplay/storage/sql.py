@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -112,14 +113,15 @@ class SqlStore(Store):
         with _closed_on_error(connection):
             return SqlJournal(connection, self._known(connection, name))
 
-    def names(self) -> list[str]:
-        """Return the names of all journals, sorted."""
-        connection = self.connect()
+    def names(self, prefix: str = "", after: str = "", limit: int | None = None) -> list[str]:
+        """Return the sorted names of journals that begin with a prefix and come after a name."""
+        connection, most = self.connect(), LARGEST if limit is None else limit
+        given: dict[str, Any] = {"after": after, "prefix": prefix, "limit": most}
         try:
-            rows = connection.fetch(self.sql.names) if connection.has_tables() else []
+            rows = connection.fetch(self.sql.names, **given) if connection.has_tables() else []
         finally:
             connection.close()
-        return sorted(name for (name,) in rows)
+        return list(takewhile(lambda name: name.startswith(prefix), (name for (name,) in rows)))
 
     def delete(
         self,

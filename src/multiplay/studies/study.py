@@ -191,9 +191,9 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
             raise
 
     @classmethod
-    def names(cls, *, store: Place = DEFAULT_STORE) -> list[str]:
-        """Return the names of all studies of a store."""
-        return store_at(store).names()
+    def names(cls, prefix: str = "", *, store: Place = DEFAULT_STORE) -> list[str]:
+        """Return the names of the studies of a store that begin with a prefix."""
+        return store_at(store).names(prefix)
 
     @classmethod
     def delete(cls, name: str, *, store: Place = DEFAULT_STORE) -> None:

@@ -321,7 +321,11 @@ def check_store(store: Store) -> None:
     assert not set(before) & set(mine), "the names that are tried must be free"
     assert store.url.partition("://")[1], "url must be a URL"
     made = [store.create(name, Record({"of": name}, {}), Labels("create", "0")) for name in mine]
-    assert store.names() == sorted([*before, *mine]), "names must be those of all, sorted"
+    known = sorted([*before, *mine])
+    assert store.names() == known, "names must be those of all, sorted"
+    for prefix, after, limit in (("check", "", 2), ("check l", "", None), ("", known[0], 1)):
+        those = [name for name in known if name.startswith(prefix) and name > after][:limit]
+        assert store.names(prefix, after, limit) == those, "a part of the names"
     for name, journal in zip(mine, made, strict=True):
         other = store.open(name)
         for handle in (journal, other):

@@ -26,7 +26,7 @@ from multiplay.service.pages import sessions
 from multiplay.service.settings import Settings
 from multiplay.service.studies import batching
 from multiplay.service.studies.limits import ServiceLimits
-from multiplay.service.studies.manager import StudyManager
+from multiplay.service.studies.manager import STUDY_MEMORY, StudyManager
 from multiplay.storage import store_at
 from multiplay.storage.base import NoConnectionLeft
 from multiplay.storage.sql import SqlKeyring
@@ -328,6 +328,23 @@ def test_only_some_studies_are_kept_open(tmp_path: Path, monkeypatch: pytest.Mon
 
     assert at_once(place, act) <= 3
     assert [mp.Study.open(name, store=place).asked for name in names] == [2] * 6
+
+
+def test_studies_with_shared_connections_are_closed_by_their_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("multiplay.service.studies.manager.MOST_OPEN_STUDIES", 2)
+    monkeypatch.setattr("multiplay.service.studies.manager.MOST_MEMORY", 3.5 * STUDY_MEMORY)
+    place, names = "memory://closed-by-memory", [f"study {k}" for k in range(6)]
+    for name in names:
+        new_study(store_at(place), name).disconnect()
+
+    async def act(manager: StudyManager) -> list[str]:
+        for name in (*names, names[3]):
+            await manager.write(name, ANONYMOUS, "ask", lambda study: study.ask())
+        return [*manager._batchers]
+
+    assert at_once(place, act) == ["study 4", "study 5", "study 3"]
 
 
 def test_events_end_with_their_key(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,6 +201,9 @@ class StudiesQuery(PageQuery):
     """A page of the list of studies."""
 
     cursor: str | None = Field(default=None, max_length=1100, pattern=paging.NAME, description=NEXT)
+    prefix: str = Field(
+        default="", max_length=LONGEST_NAME, description="The text with which the names begin."
+    )
 
 
 class EntriesQuery(PageQuery):

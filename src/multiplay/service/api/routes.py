@@ -160,7 +160,7 @@ async def get_key(context: RequestContext) -> Response:
 async def list_studies(context: RequestContext, query: models.StudiesQuery) -> Response:
     """List the studies."""
     after = paging.from_cursor(query.cursor, "")
-    names = [name for name in await context.manager.names(context.caller) if name > after]
+    names = await context.manager.names(context.caller, query.prefix, after, query.limit + 1)
     rest = names[query.limit - 1] if len(names) > query.limit else None
     return JSONResponse(paging.page([{"name": name} for name in names[: query.limit]], rest))
 

@@ -63,8 +63,9 @@ class LoginQuery(BaseModel):
 
 
 class ListQuery(BaseModel):
-    """The last study of the previous page, and what a form has done."""
+    """How names begin, the last study of the previous page, and what a form has done."""
 
+    prefix: SearchText = ""
     after: SearchText = ""
     done: str = ""
 
@@ -139,13 +140,15 @@ async def log_out(context: PageContext) -> Response:
 
 async def studies(context: PageContext, query: ListQuery) -> Response:
     """Show all studies: what a planner needs in the morning."""
-    names = [name for name in await context.manager.names(context.caller) if name > query.after]
+    more_than_shown = PART_OF_LIST + 1
+    names = await context.manager.names(context.caller, query.prefix, query.after, more_than_shown)
     shown, now = names[:PART_OF_LIST], datetime.now(UTC)
     cards = await asyncio.gather(*(_card(context, name, now) for name in shown))
     more = shown[-1] if len(names) > len(shown) else None
     done = DONE.get(query.done, "")
     about: dict[str, Any] = {"today": f"{now:%Y-%m-%d}", "notes": context.manager.settings.notes}
     about |= {"cards": cards, "after": more, "done": done, "form": Form()}
+    about["prefix"] = query.prefix
     return await context.page("studies.html", **about)
 
 
@@ -212,7 +215,8 @@ async def new_from_table(context: PageContext) -> Response:
     shown |= {"words": tables.words_of_form(form), "noun": noun, "name": "", **CHOICES}
     shown["effects"] = features.EFFECTS
     shown["note"] = tables.changed_note(form, draft)
-    shown["known"] = form.get("name") in await context.manager.names(context.caller)
+    name = form.get("name")
+    shown["known"] = name in await context.manager.names(context.caller, name, limit=1)
     return await context.page("table.html", 422 if form.errors else 200, form=form, **shown)
 
 

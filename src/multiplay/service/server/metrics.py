@@ -130,8 +130,8 @@ def _has_series(study: str) -> bool:
     return study in _studies
 
 
-def text(studies: Collection[str] = ()) -> bytes:
-    """Return metrics in the text format of Prometheus, of these studies only."""
+def text(studies: Collection[str] | None = ()) -> bytes:
+    """Return metrics in the text format of Prometheus, of these studies only, or of all."""
     folder = os.environ.get(FOLDER)
     if folder is None:
         return generate_latest(_OfStudies(REGISTRY, studies))
@@ -145,12 +145,14 @@ def text(studies: Collection[str] = ()) -> bytes:
 class _OfStudies(Collector):
     """All series, except those of other studies."""
 
-    def __init__(self, registry: Collector, studies: Collection[str]) -> None:
-        self._registry, self._studies = registry, {None, *studies}
+    def __init__(self, registry: Collector, studies: Collection[str] | None) -> None:
+        self._registry = registry
+        self._studies = None if studies is None else {None, *studies}
 
     def collect(self) -> Iterator[Metric]:
         for one in self._registry.collect():
-            one.samples = [s for s in one.samples if s.labels.get(STUDY) in self._studies]
+            if self._studies is not None:
+                one.samples = [s for s in one.samples if s.labels.get(STUDY) in self._studies]
             yield one
 
 

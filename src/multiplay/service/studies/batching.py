@@ -140,6 +140,8 @@ class RequestBatcher:
     ----------
     is_busy : bool
         Whether a thread works on the study, or is about to.
+    arms : int
+        The number of arms of the study, once it was opened.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class RequestBatcher:
         self._writing: deque[Job] = deque()
         self._reading: deque[Job] = deque()
         self._lock = threading.Lock()
-        self.is_busy = False
+        self.is_busy, self.arms = False, 0
         self._study: Study | None = None
         self._next_drift = 0.0
 
@@ -216,6 +218,9 @@ class RequestBatcher:
             self._refuse_invalid_keys(jobs, {})  # whether the study exists is not said to them
             _failed([job for job in jobs if job.error is None], error)
             return jobs
+        if not was_open:
+            with suppress(InvalidInput, StoreError):  # of a study that is being deleted
+                self.arms = len(study.actions.names)
         done = self._write(study) if self._writing else []
         reading = _take(self._reading)
         self._refuse_invalid_keys(reading, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -37,7 +38,9 @@ T = TypeVar("T")
 C = TypeVar("C")
 P = ParamSpec("P")
 THREADS = 16  # and one for each request that has integer programs solved
-MOST_OPEN_STUDIES = 24  # each has a connection to the store
+MOST_OPEN_STUDIES = 24  # with a store where each has a connection of its own
+MOST_MEMORY = 256.0  # megabytes of open studies of a worker, by estimate
+STUDY_MEMORY, ARM_MEMORY = 0.3, 0.002  # megabytes of an open study, and of each of its arms
 MOST_IDLE = 8  # journals
 MOST_COMPARED = 4  # studies that are kept open for comparisons
 PAUSES = (0.01, 0.03, 0.1, 0.3)  # seconds, until the server has ended a closed connection
@@ -71,6 +74,9 @@ class StudyManager:
             threads, "multiplay", self._solvers.use_in_thread, (self._solving_seconds,)
         )
         self._batchers: OrderedDict[str, RequestBatcher] = OrderedDict()
+        shared = getattr(self.store, "shares_connections", False)
+        self._may_exceed = False
+        self._most_open = math.inf if shared else MOST_OPEN_STUDIES
         self._journals = IdlePool[Journal](self.store.open, lambda one: one.close(), MOST_IDLE)
         opened = partial(Study.open, store=self.store)
         self._compared = IdlePool(opened, Study.disconnect, MOST_COMPARED)
@@ -121,12 +127,16 @@ class StudyManager:
 
     # ------------------------------------------------------------ studies
 
-    async def names(self, caller: Caller) -> list[str]:
-        """Return the names of the studies that a caller may read."""
+    async def names(
+        self, caller: Caller, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> list[str]:
+        """Return the names of studies that a caller may read, as ``Store.names``."""
 
         def names() -> list[str]:
             study = self._authenticator.current(caller).study
-            return self.store.names() if study is None else [study]
+            if study is None:
+                return self.store.names(prefix, after, limit)
+            return [study] if study > after and study.startswith(prefix) else []
 
         return await self._in_thread(names)
 
@@ -154,7 +164,7 @@ class StudyManager:
             raise Overloaded(
                 "it compiles the kernels of its studies; the first plays wait for them"
             )
-        await self._in_thread(self.store.names)
+        await self._in_thread(lambda: self.store.names(limit=1))
 
     async def build(self, act: Callable[[], T]) -> T:
         """Call a function that builds the arguments of a verb, in a thread: it may take seconds."""
@@ -329,14 +339,23 @@ class StudyManager:
             opened = partial(self._with_connection, partial(self._open, name))
             confirm = partial(self._authenticator.confirm, needed="read", study=name)
             batcher = RequestBatcher(self._pool, opened, confirm, MOST_JOBS)
-            self._batchers[name] = batcher
+            self._batchers[name], self._may_exceed = batcher, True
         self._batchers.move_to_end(name)
-        excess = len(self._batchers) - MOST_OPEN_STUDIES
-        if excess > 0:
-            idle = [one for one, its in self._batchers.items() if one != name and not its.is_busy]
-            for one in idle[:excess]:
-                self._pool.submit(self._batchers.pop(one).close)
+        if self._may_exceed:
+            self._close_excess()
         return batcher
+
+    def _close_excess(self) -> None:
+        """Close idle studies that were not used for longest, until the others fit in memory."""
+        memory = {
+            name: STUDY_MEMORY + ARM_MEMORY * one.arms for name, one in self._batchers.items()
+        }
+        most, used = self._most_open, sum(memory.values())
+        for name, one in [*self._batchers.items()][:-1]:
+            self._may_exceed = used > MOST_MEMORY or len(self._batchers) > most
+            if self._may_exceed and not one.is_busy:
+                used -= memory[name]
+                self._pool.submit(self._batchers.pop(name).close)
 
     def _open(self, name: str) -> Study:
         """Open a study whose turns are limited, also where they replay the journal."""

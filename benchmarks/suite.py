@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks import (
     ONE_THREAD,
     changing,
+    fleet,
     growth,
     hull,
     lanes,
@@ -52,6 +53,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "live": live.run,
     "studies": studies.run,
     "service": service.run,
+    "fleet": fleet.run,
     "startup": startup.run,
     "workers": workers.run,
 }

@@ -160,7 +160,7 @@ class Network(FlowSet):
         capacity = _capacity(capacities, len(self.arcs))
         self.capacities = [None if c == UNLIMITED else c for c in capacity.tolist()]
         self.free = _free(free, len(self.arcs))
-        arms = np.delete(np.arange(len(self.arcs)), self.free)
+        arms: IntArray = np.delete(np.arange(len(self.arcs)), self.free)
         all_names = labelled.names("->") if names is None else []
         super().__init__(
             Graph(labelled.tail, labelled.head, balance),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +16,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.storage.base import Head, NoConnectionLeft
 from multiplay.storage.connection import DatabaseConnection, NotUnique, keep_for_parent
+from multiplay.storage.schema import HEADS
 from multiplay.storage.sql import TIMEOUT, SqlStore, checked_timeout
 
 try:
@@ -33,6 +36,7 @@ CONNECTION_DEFAULTS = {  # seconds, after which a server that does not respond c
     "keepalives_count": "3",
 }
 POOL = 7  # connections of all journals of a process: with that of the keys, eight
+VERSION_LIFETIME = 10.0  # seconds for which the version of the tables is not read again
 LONGEST_PAUSE = 300  # seconds of idleness within a transaction, after which the server ends it
 TABLES_LOCK = 0x6D756C7469706C61  # "multipla": the advisory lock for creating tables
 SECRETS = ("password", "sslpassword")
@@ -112,6 +116,7 @@ class PostgresqlStore(SqlStore):
         super().__init__(_public(place), sa.create_engine(**given, poolclass=NullPool))
         self._given, self._lock = url, threading.Lock()
         self._process, self.generation = os.getpid(), object()
+        self._version: tuple[float, object, int] = (-math.inf, None, 0)
 
     def __del__(self) -> None:
         with suppress(Exception):  # at exit, modules may be unloaded already
@@ -137,6 +142,16 @@ class PostgresqlStore(SqlStore):
             reason = f"all {POOL} connections of this process were used for {self.timeout:g} s"
             raise StoreError(self.url, reason, "Retry, or wait longer: ?timeout=60.") from None
         return taken
+
+    def known_version(self) -> int | None:
+        """Return the version of the tables, if one of the connections has just read it."""
+        until, generation, version = self._version
+        fresh = time.monotonic() < until and generation is self.generation
+        return version if fresh and version >= HEADS else None
+
+    def know_version(self, version: int) -> None:
+        """Keep the version of the tables: each of many studies that are opened would read it."""
+        self._version = time.monotonic() + VERSION_LIFETIME, self.generation, version
 
     def renew(self) -> None:
         """Close the connections of the pool: one was lost, so the others may be, too."""
@@ -273,6 +288,17 @@ class PooledConnection(PostgresqlConnection):
         super()._prepare()
         assert self._taken is not None
         self._taken.info["cursors"] = self._plain, self._binary
+
+    def has_tables(self) -> bool:
+        """Return whether the tables exist."""
+        return self._store.known_version() is not None or super().has_tables()
+
+    def version(self) -> int:
+        """Return the version of the tables, which exist."""
+        known = self._store.known_version()
+        if known is None:
+            self._store.know_version(known := super().version())
+        return known
 
     def _leave(self) -> None:
         taken, self._taken, self._connection = self._taken, None, None

@@ -481,8 +481,11 @@ class SqlJournal(BaseJournal):
 
     def _snapshots(self) -> Iterator[SnapshotRow]:
         for older in range(2):  # one by one: they may be large, and the first is usually intact
-            for digest, header, arrays in self._fetch(self._sql.snapshot, older=older):
+            rows = self._fetch(self._sql.snapshot, older=older)
+            for digest, header, arrays in rows:
                 yield SnapshotRow(digest, header, arrays or b"")
+            if not rows:
+                return
 
 
 class SqlKeyring(Keyring):

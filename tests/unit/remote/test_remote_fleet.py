@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -73,11 +74,10 @@ def test_what_fails_for_one_study_does_not_stop_the_others(url: str) -> None:
 
 def test_a_request_for_many_is_checked_and_repeated(url: str) -> None:
     """The items of a repeated request are those of the first one; a malformed item is a problem."""
-    send = {"url": f"{url}/v1/plays", "timeout": TIME_LIMIT, "trust_env": False}
+    send: dict[str, Any] = {"url": f"{url}/v1/plays", "timeout": TIME_LIMIT, "trust_env": False}
     items = [{"study": NAMES[0]}, {"study": NAMES[0]}, {}, {"study": NAMES[1], "wrong": 1}]
     twice = [
-        httpx.post(**send, json={"items": items}, headers={"Idempotency-Key": "k"})  # type: ignore[arg-type]
-        for _ in "12"
+        httpx.post(**send, json={"items": items}, headers={"Idempotency-Key": "k"}) for _ in "12"
     ]
     first, second = (one.json() for one in twice)
     for one in (*first["items"], *second["items"]):
@@ -86,9 +86,10 @@ def test_a_request_for_many_is_checked_and_repeated(url: str) -> None:
     assert first["failed"] == 2
     assert [one["result"]["id"] for one in first["items"][:2]] == [1, 2]
     assert [one["problem"]["argument"] for one in first["items"][2:]] == ["study", "wrong"]
+    wrong: Any
     for wrong in ({"items": []}, {"items": 3}, {}, {"items": [{}] * 1001}):
-        assert httpx.post(**send, json=wrong).status_code == 400  # type: ignore[arg-type]
-    [other] = httpx.post(  # type: ignore[arg-type]
+        assert httpx.post(**send, json=wrong).status_code == 400
+    [other] = httpx.post(
         **send, json={"items": items[:1] + items[3:]}, headers={"Idempotency-Key": "k"}
     ).json()["items"][1:]
     assert other["problem"]["status"] in (400, 409)

@@ -101,7 +101,7 @@ def of_many(path: str, one: Operation, about: str) -> Operation:
             known, schema = one.body.model_fields, one.body.__name__  # type: ignore[union-attr]
             raise InvalidFields("body", error.errors(), content, known, schema) from None
         response = await one.handler(ItemContext(context, one.name, place, name, content), **given)
-        return json.loads(response.body) if response.body else None
+        return json.loads(bytes(response.body)) if response.body else None
 
     async def handle(context: RequestContext, body: Items) -> Response:
         gate = asyncio.Semaphore(AT_ONCE)
@@ -129,4 +129,5 @@ def _text(name: str, given: Any) -> str:
 def _problem(error: Exception, request: Request) -> Any:
     if isinstance(error, InvalidInput):
         error = problems.without_store(error, request.app.state.manager.store.url)
-    return json.loads(problems.of_error(error, problems.request_id(request.scope)).body)
+    answer = problems.of_error(error, problems.request_id(request.scope))
+    return json.loads(bytes(answer.body))

@@ -272,13 +272,14 @@ class PooledConnection(PostgresqlConnection):
         super().__init__(store)
         self._store = store
         self._taken: sa.PoolProxiedConnection | None = None
+        self._taken_at = store.generation
 
     @property
     def _generation(self) -> object:
         return self._store.generation
 
     def _take(self) -> tuple[Any, bool]:
-        self._taken = self._store.take()
+        self._taken, self._taken_at = self._store.take(), self._store.generation
         connection, known = self._taken.dbapi_connection, self._taken.info
         if cursors := known.get("cursors"):
             self._plain, self._binary = cursors
@@ -302,7 +303,9 @@ class PooledConnection(PostgresqlConnection):
 
     def _leave(self) -> None:
         taken, self._taken, self._connection = self._taken, None, None
-        if taken is not None:
+        if taken is not None and self._taken_at is not self._generation:
+            taken.invalidate()  # its pool was given up meanwhile
+        elif taken is not None:
             taken.close()
 
     def _drop(self) -> None:

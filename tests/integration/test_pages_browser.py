@@ -55,6 +55,9 @@ PATHS = {
     "allowance": "/studies/limited/promises",
     "imported": "/studies/imported",
     "report": "/studies/imported/report",
+    "later": "/studies/later",
+    "later savings": "/studies/later/savings",
+    "later report": "/studies/later/report",
     "pending": "/studies/lanes/plays/42",
     "told": "/studies/lanes/plays/7",
     "journal": "/studies/lanes/history?before=9",
@@ -93,6 +96,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     lanes = [*imported.actions.names] * 20
     days = [f"2026-03-{k // 4 + 1:02}" for k in range(80)]
     imported.learn_table({"arm": lanes, "round": days, "loss": [50.0 + k % 9 for k in range(80)]})
+    imported.copy(name="later")
+    later = mp.Study.open("later", store=store)
+    with later.together():
+        ask_and_tell(later, 12)
     typing = new_study(mp.storage.store_at(store), "typing")
     for _ in range(3):
         typing.ask()
@@ -502,8 +509,7 @@ def test_the_first_minute_of_a_planner(
 
         page.goto("/studies/Frachten%202025/report")
         expect(page.get_by_role("button", name="Print")).to_be_visible()
-        printed = page.pdf(format="A4")
-        assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1, "the report is one page"
+        _check_that_one_page_is_printed(page)
         _check(page, "first-report")
         page.goto("/studies/Frachten%202025")
         page.get_by_role("link", name="Import", exact=True).click()
@@ -568,7 +574,17 @@ def test_every_page_is_accessible(watched: Watched, service: Service) -> None:
             expect(page.locator("#driven .saved-line")).to_contain_text(
                 "The best plan by these bills"
             )
+        if name.startswith("later"):
+            expect(page.locator(".saved-line").last).to_contain_text(
+                "against the plans of 20 imported days"
+            )
+        if name == "later report":
+            _check_that_one_page_is_printed(page)
         _check(page, name)
+
+
+def _check_that_one_page_is_printed(page: Page) -> None:
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
 
 
 CUT = """() => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -22,10 +23,11 @@ COMPARABLE = 2.0  # how many times fewer or more units a day of the past may hav
 class PastPlans(NamedTuple):
     """What was driven on the days of imported tables and external plans.
 
-    A day is compared with the plans of the past that its set has: the demand is the same. They take
-    turns. Where the set has none, it is compared with the action nearest to their average, in
-    squares, of the days with at most twice as many units and at least half as many; the average
-    is scaled to the units of the day. A day without such days has no plan.
+    A day is compared with a plan of the past that its set has: the demand is the same. The days of
+    a set have such plans in turn, evenly from the first to the last. Where the set has none, it is
+    compared with the action nearest to their average, in squares, of the days with at most twice as
+    many units and at least half as many; the average is scaled to the units of the day. A day
+    without such days has no plan.
 
     Attributes
     ----------
@@ -57,12 +59,16 @@ class PastPlans(NamedTuple):
             raise InvalidInput("versus", "imported days, for 'driven'", "none", hint)
         same, plans = 0, list[IntArray | None]()
         of_set: dict[ActionSet, tuple[IntArray, bool]] = {}
+        counts, turns = Counter(day.actions for day in days), Counter[ActionSet]()
         for day in days:
             if day.actions not in of_set:
                 of_set[day.actions] = _comparable(day.actions, driven, names)
             found, exact = of_set[day.actions]
             same += exact
-            plans.append(found[len(plans) % len(found)] if len(found) else None)
+            turn, count = turns[day.actions], counts[day.actions]
+            turns[day.actions] += 1
+            place = turn * max(len(found), count) // count
+            plans.append(found[place % len(found)] if len(found) else None)
         shown = f"the plans of {counted(len(driven), 'imported day')}"
         return cls(f"{shown} (the demand is the same for {same} of {len(days)})", plans)
 

@@ -70,7 +70,7 @@ def test_the_page_leads_with_what_the_days_cost(place: Place) -> None:
     assert low < plan < high
     assert plan == pytest.approx(100, abs=3)
     expected = study.best().expected
-    assert (plan, low, high) == pytest.approx(expected, rel=0.02)
+    assert (plan, low, high) == pytest.approx(expected, abs=0.5), "as the page shows the best plan"
     assert "Of 30 days, each with the plan for its own demand" in lead
     drawn = re.findall(
         r'class="dot external"[^>]*><title>([^<]*)', place.get(f"{PAGE}/driven").text

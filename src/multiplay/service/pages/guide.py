@@ -97,7 +97,9 @@ GUIDE = (
             "same day should have cost, by what is known today; suppliers that had sent nothing "
             "until then are left out in the picture. The interval is that of mean costs. The table "
             "says on how many bills each lane rests.",
-            "“Print” makes one page of it, for a meeting.",
+            "After ten reported plans the page also says what the plans have saved since then, "
+            "compared with the plans of the imported days. “Print” makes one page of it, for a "
+            "meeting.",
         ),
     ),
     Section(
@@ -158,9 +160,12 @@ GUIDE = (
         "What the plans saved against trucks in proportion to supply and demand, with an interval "
         "and a bar for each week",
         (
-            "What the plans saved, compared with what you would do without them: in proportion to "
-            "supply and demand, the cheapest plan by a price list, or always the same plan. It is "
-            "an estimate from the bills, with a 95 % interval, by week, and with what it rests on.",
+            "What the plans saved, compared with what you would do without them: the plans of "
+            "imported days, a split in proportion to supply and demand, the cheapest plan by a "
+            "price list, or always the same plan. It is an estimate from the bills, with a 95 % "
+            "interval, by week, and with what it rests on.",
+            "It is computed when the page is shown; after a thousand plans of many lanes this "
+            "takes up to a minute, and the page does not wait for it.",
         ),
     ),
     Section(

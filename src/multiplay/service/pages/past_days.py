@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_DAYS = 1_000  # the last ones
-MOST_ROWS = 14  # of the table of arms: the report is one page
+MOST_ROWS = 11  # of the table of arms: the report is one page
 DRAWN = 400  # days
 FEW_BILLS = 5
 
@@ -86,12 +87,14 @@ def past_days(study: Study, tables: Sequence[LoggedData]) -> PastDays | None:
     planned = np.array([plan for plan in plans if plan is not None])
     average, halves = planned.mean(axis=0), _half_widths(known)
     expected, half = float(average @ means), float(np.sqrt(((average * halves) ** 2).sum()))
+    low, high = expected - half, expected + half
+    if (planned == planned[0]).all():
+        with suppress(InvalidInput):  # one plan: the same interval as that of the best plan
+            _, low, high = study.expect(planned[0].tolist())
     mean = float(driven.costs[compared].mean())
     did, day = "cost" if study.actions.sense == "min" else "brought", plural(words.round)
     line = f"Your {day} {did} {words.money(mean)} on average. The best plan by these bills: "
-    line += words.money(expected) + (
-        f" ({words.ends(expected - half, expected + half)})." if isfinite(half) else "."
-    )
+    line += words.money(expected) + (f" ({words.ends(low, high)})." if isfinite(half) else ".")
     then = plans_of_days(study.actions, driven, means, then=True)
     costs = np.array([np.nan if plan is None else plan @ means for plan in then])
     days = [

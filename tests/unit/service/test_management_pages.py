@@ -236,6 +236,28 @@ def confirmed(place: Place, page: Any, **typed: str) -> Any:
     return place.post(f"{BASE}/import", **{name: values[name] for name in values if values[name]})
 
 
+def test_a_preview_says_what_costs_are_like(place: Place) -> None:
+    """The five sentences of ``check_data``, where they are asked for, in words of the page."""
+    place.study()
+    rng, x, rows = np.random.default_rng(7), np.zeros(2), ["date;lane;EUR"]
+    for day in pd.date_range("2026-01-05", periods=80):
+        x = 0.9 * x + 0.1 * rng.standard_normal(2)
+        costs = (np.array([120, 180]) * (1 + x)).round(2).tolist()
+        lanes = ("Lyon->north", "Lyon->south")
+        rows += [f"{day:%Y-%m-%d};{one};{cost}" for one, cost in zip(lanes, costs, strict=True)]
+    for action in (f"{BASE}/import", "/new/table"):
+        page = place.post(action, content="\n".join(rows))
+        assert "Deviations persist" not in page.text
+        assert 'name="like"' in page.text
+        again = place.post(action, **filled(page) | {"like": "yes"})
+        words = " ".join(unescape(re.sub(r"<[^>]*>", " ", again.text)).split())
+        assert "Deviations persist:" in words
+        assert "Use “Lanes learn from each other, costs that persist are followed" in words
+        assert "Persists()" not in words
+    with opened(place) as study:
+        assert study.head.number == 0
+
+
 @pytest.mark.parametrize("kind", ["pasted", "csv", "xlsx"])
 def test_bills_are_previewed_and_learned(place: Place, kind: str) -> None:
     place.study(policy=mp.BootstrapCTS())

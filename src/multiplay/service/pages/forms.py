@@ -53,6 +53,12 @@ POLICIES = {
         "be better, and forgets the costs of a lane before a change.",
         {"type": "PooledCTS", "memory": {"type": "Changes"}},
     ),
+    "persists": PolicyChoice(
+        "Lanes learn from each other, costs that persist are followed (PooledCTS)",
+        "For costs that stay high or low for some days: it plans for the next day, from what the "
+        "last ones were like. The preview of a table says whether yours do.",
+        {"type": "PooledCTS", "memory": {"type": "Persists"}},
+    ),
     "constant": PolicyChoice(
         "Lanes learn from each other, changes are ignored (PooledCTS)",
         "For costs that vary by chance only: all observations count alike.",

@@ -210,9 +210,12 @@ async def new_from_table(context: PageContext) -> Response:
                 return await _first_plan(context, name, draft, read)
     except InvalidInput as error:
         form.note(context.without_store(error), *tables.noted(error))
-    noun = noun_of(form.get("sense", "min"))
+    sense = form.get("sense", "min")
+    noun = noun_of(sense)
     shown: dict[str, Any] = {"view": tables.view_of(form, draft, check, noun), "base": ""}
-    shown |= {"words": tables.words_of_form(form), "noun": noun, "name": "", **CHOICES}
+    words = tables.words_of_form(form)
+    shown |= {"words": words, "noun": noun, "name": "", **CHOICES}
+    shown["like"] = await tables.likeness(context, form, draft, words, sense)
     shown["effects"] = features.EFFECTS
     shown["note"] = tables.changed_note(form, draft)
     name = form.get("name")

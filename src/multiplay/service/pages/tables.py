@@ -38,9 +38,10 @@ from multiplay.actions.importers.table_columns import (
 from multiplay.actions.importers.table_sets import usual_set
 from multiplay.errors import InvalidInput
 from multiplay.features import Features
+from multiplay.learner import check_data
 from multiplay.learner.logged_data import KnownArms, ReadTable, TableCheck, read_table
 from multiplay.service.pages import features
-from multiplay.service.pages.forms import MOST_LINES, Form, as_lines
+from multiplay.service.pages.forms import MOST_LINES, Form, as_lines, policy_title
 from multiplay.service.pages.page_route import Page, PageContext, StudyPageContext, to
 from multiplay.service.pages.uploads import (
     PASTED,
@@ -399,6 +400,26 @@ def _arguments(form: Form, draft: TableDraft) -> tuple[Any, ...]:
     return columns.arm, columns.round, columns.loss, order, columns.id or None
 
 
+async def likeness(
+    context: PageContext, form: Form, draft: TableDraft, words: Words, sense: str
+) -> tuple[str, ...]:
+    """Return the five sentences of ``check_data`` if the form asks what a table is like."""
+    if not form.get("like") or not draft.is_complete:
+        return ()
+    arm, round, loss, order, _ = _arguments(form, draft)
+    given: dict[str, Any] = {"sense": sense, "day_first": order, "skip_bad": True, "words": words}
+    try:
+        found = await context.in_thread(partial(check_data, draft.file, arm, round, loss, **given))
+    except InvalidInput as error:
+        form.note(context.without_store(error))
+        return ()
+    *facts, advice = found.sentences
+    advice = advice.replace(found.policy, f"“{policy_title(found.policy)}”")
+    return *facts, advice.replace("FeatureCTS(memory=Changes())", "the default").replace(
+        "FeatureCTS", "the default"
+    )
+
+
 # ---------------------------------------------------------------- a study that exists
 
 
@@ -455,7 +476,8 @@ async def learn_table(context: StudyPageContext) -> Response:
     except InvalidInput as error:
         form.note(context.without_store(error), *noted(error))
     noun = noun_of(sense)
-    shown = {"view": view_of(form, draft, check, noun), "words": words, "noun": noun}
+    like = await likeness(context, form, draft, words, sense)
+    shown = {"view": view_of(form, draft, check, noun), "words": words, "noun": noun, "like": like}
     shown |= {"name": context.name, "base": context.base, "note": changed_note(form, draft)}
     return await context.page("table.html", 422 if form.errors else 200, form=form, **shown)
 

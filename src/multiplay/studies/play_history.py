@@ -154,19 +154,24 @@ def last_asked(journal: JournalEntries, key: str) -> Entry | None:
 
 
 def played_plans(
-    journal: JournalEntries, start: int = 0, chunk: int = CHUNK
+    journal: JournalEntries, start: int = 0, chunk: int = CHUNK, arm: str | None = None
 ) -> Iterator[tuple[int, PlayedPlan]]:
     """Yield all plays with their plans and losses, in order, each after the number of its entry.
 
     External plans are among them, with id 0; imported tables are not. ``start`` is the number of
-    the first entry that is read, ``chunk`` how many plays are read together.
+    the first entry that is read, ``chunk`` how many plays are read together; with ``arm``, own
+    plays without units of it are left out.
     """
     external = _external_plans(journal, start)
-    return merge(external, _own_plans(journal, start, chunk), key=lambda one: one[0])
+    return merge(external, _own_plans(journal, start, chunk, arm), key=lambda one: one[0])
 
 
-def _own_plans(journal: JournalEntries, start: int, chunk: int) -> Iterator[tuple[int, PlayedPlan]]:
+def _own_plans(
+    journal: JournalEntries, start: int, chunk: int, arm: str | None
+) -> Iterator[tuple[int, PlayedPlan]]:
     pairs = ended_plays(journal, start)
+    if arm is not None:
+        pairs = (pair for pair in pairs if (pair[0].record.header["plan"] or {}).get(arm))
     while batch := [*islice(pairs, chunk)]:
         for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
             yield asked.number, _played_plan(journal, row, asked, end)

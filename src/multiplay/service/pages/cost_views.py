@@ -33,7 +33,7 @@ MOST_KNOWN = 24  # studies whose times of plans are cached
 MOST_ARMS = 200  # names in a list to choose from
 
 
-_times: dict[bytes, list[tuple[int, float]]] = {}  # by the digest of the last entry
+_times: dict[bytes, list[tuple[int, float, str]]] = {}  # by the digest of the last entry
 
 
 class Period(NamedTuple):
@@ -49,21 +49,25 @@ class Period(NamedTuple):
         day = datetime.fromtimestamp(when, UTC).date() if math.isfinite(when) else date.min
         return (self.first or date.min) <= day <= (self.last or date.max)
 
-    def entries(self, journal: Journal) -> tuple[int, int]:
+    def entries(self, journal: Journal, most: int | None = None) -> tuple[int, int]:
         """Return the first and the last entry that has a plan of these days; 0, -1 without one.
 
-        Plans need not be in order of time. Their times are cached as long as the study does not
-        change.
+        With ``most``, only so many of the last own plans of the study are needed. Plans need not be
+        in order of time. Their times are cached until the study changes.
         """
         digest = journal.head().digest
         if digest not in _times:
             kinds = (entry_codec.ASK, entry_codec.LEARN)
-            asked = (entry for kind in kinds for entry, _ in journal.pairs(kind, ()))
-            _times[digest] = [(entry.number, entry.labels.at) for entry in asked]
+            found = (entry for kind in kinds for entry, _ in journal.pairs(kind, ()))
+            _times[digest] = [(one.number, one.labels.at, one.labels.kind) for one in found]
             while len(_times) > MOST_KNOWN:
                 _times.pop(next(iter(_times)), None)
-        numbers = [number for number, at in _times[digest] if self.has(at)]
-        return min(numbers, default=0), max(numbers, default=-1)
+        numbers = sorted(
+            number
+            for number, at, kind in _times[digest]
+            if self.has(at) and (kind == entry_codec.ASK or most is None)
+        )
+        return (numbers[-(most or len(numbers)) :][0], numbers[-1]) if numbers else (0, -1)
 
 
 ALWAYS = Period()
@@ -114,7 +118,7 @@ def recent_plays(journal: Journal, period: Period = ALWAYS) -> RecentPlays:
     """Return the last plays; of all times, in a time that does not depend on how many there are."""
     head = journal.head().number
     start = max(head + 1 - WINDOW, 0) if period == ALWAYS else 0
-    first, last = (start, head) if period == ALWAYS else period.entries(journal)
+    first, last = (start, head) if period == ALWAYS else period.entries(journal, ROUNDS)
     pairs = takewhile(lambda pair: pair[0].number <= last, play_history.ended_plays(journal, first))
     kept = [pair for pair in pairs if period.has(pair[0].labels.at)][-ROUNDS:]
     explored = [entry_codec.explored(asked.record) for asked, _ in kept]
@@ -186,7 +190,7 @@ def arm_days(journal: Journal, name: str, period: Period = ALWAYS) -> ArmDays:
     start, end = max(head + 1 - WINDOW, 0), head
     if period != ALWAYS:
         start, end = period.entries(journal)
-    plays = play_history.played_plans(journal, start, CHUNK)
+    plays = play_history.played_plans(journal, start, CHUNK, name)
     days = list[ChartDay]()
     for _, played in takewhile(lambda one: one[0] <= end, plays):
         told = [(seen, total) for arm, _, seen, total in played.outcomes() if arm == name]

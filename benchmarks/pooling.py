@@ -29,10 +29,12 @@ from multiplay import (
     Policy,
     PooledCTS,
     Streams,
+    Study,
     TimeVarying,
     Transport,
     simulate,
 )
+from multiplay.storage import MemoryStore
 from multiplay.types import FloatArray
 
 POOLED, ALONE = "PooledCTS", "BootstrapCTS"
@@ -328,12 +330,83 @@ def cost(trials: int | None, run: Runner) -> list[Section]:
     return [Section("Cost", "Least time of a call.", rows, targets)]
 
 
+OLD_CITIES, OLD_DAYS, NEW_CITIES, NEW_DAYS = 10, 30, 40, 30
+CITY = Transport([4] * 5, [4] * 5)
+
+
+def city_life(study: Study, means: FloatArray, rng: Rng, days: int) -> FloatArray:
+    """Ask and tell for some days; return the regret of each day."""
+    regret = np.empty(days)
+    least = float(CITY.argmin(means) @ means)
+    for day in range(days):
+        play = study.ask()
+        regret[day] = play.action @ means - least
+        told = {
+            name: np.clip(rng.normal(means[k], NOISE, units), 0, None).tolist()
+            for k, (name, units) in enumerate(zip(CITY.names, play.action.tolist(), strict=True))
+            if units
+        }
+        study.tell(play, told)
+    return regret
+
+
+def of_cities(prices: str, number: int) -> Finals:
+    """Return the regrets of new cities by day, alone and with arms of the old ones."""
+    rng, store = np.random.default_rng([MEANS_SEED, len(prices)]), MemoryStore()
+    draw = CITIES[prices]
+    for k in range(OLD_CITIES):
+        old = Study.create(f"old {k}", CITY, loss_range=(0, 1000), seed=k, store=store)
+        city_life(old, draw(rng), rng, OLD_DAYS)
+    found: dict[str, list[FloatArray]] = {"alone": [], "like": []}
+    for k in range(number):
+        means = draw(rng)
+        for name, days in found.items():
+            like = None if name == "alone" else "old *"
+            given: dict[str, Any] = {"loss_range": (0, 1000), "seed": k, "store": store}
+            study = Study.create(f"{name} {k}", CITY, like=like, **given)
+            days.append(city_life(study, means, np.random.default_rng([SEED, k]), NEW_DAYS))
+    return {name: np.array(days) for name, days in found.items()}
+
+
+NOISE = 15.0
+CITIES: dict[str, Callable[[Rng], FloatArray]] = {
+    "alike": lambda rng: rng.normal(150, 15, 25).clip(0),
+    "levels differ": lambda rng: rng.uniform(100, 300) * rng.normal(1, 0.1, 25).clip(0.5),
+    "far apart": lambda rng: rng.uniform(50, 800, 25),
+}
+
+
+def cities(trials: int | None, run: Runner) -> list[Section]:
+    """Compare the first days of new cities with and without the arms of ten old ones."""
+    rows, targets = list[dict[str, Any]](), list[Target]()
+    for prices in CITIES:
+        finals = of_cities(prices, trials or NEW_CITIES)
+        for days in (5, 30):
+            alone, like = (finals[name][:, :days].sum(axis=1) for name in ("alone", "like"))
+            ratio = float(like.sum() / alone.sum())
+            rows.append(
+                {
+                    "cities": prices,
+                    "days": days,
+                    "alone": shown(alone),
+                    "like": shown(like),
+                    "ratio": ratio,
+                    "better": f"{int((like < alone).sum())} of {len(alone)}",
+                }
+            )
+            if days == NEW_DAYS:
+                targets.append(Target(f"regret, {prices}", ratio, 1.05))
+    shows = "Regret of new cities with 25 lanes and 20 trucks: mean ± standard error [95 %]."
+    return [Section("New cities", shows, rows, targets)]
+
+
 TOPICS: dict[str, Callable[[int | None, Runner], list[Section]]] = {
     "worlds": worlds,
     "late": late,
     "changes": changes,
     "long": long,
     "cost": cost,
+    "cities": cities,
 }
 
 if __name__ == "__main__":

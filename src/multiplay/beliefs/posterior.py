@@ -36,6 +36,9 @@ class Posterior:
     low, width
         The lowest loss of each arm and the width of its range, where ranges differ by arm. Arms are
         then alike as shares of their own ranges.
+    like
+        Moments of arms of others, which teach the spread, the level and the noise; none of them
+        is an arm here.
 
     Examples
     --------
@@ -51,15 +54,17 @@ class Posterior:
         common: FloatArray,
         low: FloatArray | float = 0.0,
         width: FloatArray | None = None,
+        like: FloatArray | None = None,
     ) -> None:
-        self._low, self._width = low, width
+        self._low, self._width, own = low, width, len(sums)
         if width is not None:
             sums, common = shares(sums, low, width), common / width.mean() ** 2
-        self._sums = sums
+        self._sums = sums if like is None else np.concatenate([sums, like])
         self._sizes = np.empty((kernels.SIZES, 4))
-        self._arms = np.empty((len(sums), 6))
+        self._all = np.empty((len(self._sums), 6))
         self._rest = np.empty(2)
-        kernels.believe(sums, common, self._sizes, self._arms, self._rest)
+        kernels.believe(self._sums, common, self._sizes, self._all, self._rest)
+        self._arms = self._all[:own]
 
     def _in_range(self, share: FloatArray) -> FloatArray:
         """Return losses of the arms that are these shares of their ranges."""
@@ -109,7 +114,7 @@ class Posterior:
         ``units[j]`` units are of the arm at ``places[j]``, -1 for an arm never seen; each of them
         counts as the width of its range, where ranges differ.
         """
-        variance, nu = kernels.plan(self._sums, self._sizes, self._arms, self._rest, places, units)
+        variance, nu = kernels.plan(self._sums, self._sizes, self._all, self._rest, places, units)
         return float(student(np.array([nu]), level)[0]) * math.sqrt(variance)
 
 

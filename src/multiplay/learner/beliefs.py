@@ -19,6 +19,7 @@ from multiplay.learner.round_set import RoundSet
 from multiplay.policies.index import ArmPolicy
 from multiplay.policies.regression import Regression, estimate
 from multiplay.posteriors.by_unit import SUMS, OrderedUnits, UnitBeliefs
+from multiplay.posteriors.like import recentred
 from multiplay.posteriors.memories import FILTERS, TRACES
 from multiplay.types import FloatArray, IntArray
 
@@ -43,7 +44,9 @@ class Beliefs:
         """The posterior of the present moments, computed once for each state."""
         moments = self.state.moments
         if self._posterior is None or self._posterior[0] != moments.version:
-            found = Posterior(moments.sums, moments.common, *self._shares())
+            others, sums = self.state.like_shares(), moments.sums
+            like = None if others is None else recentred(others, sums)
+            found = Posterior(sums, moments.common, *self._shares(), like=like)
             persisting = moments.persisting
             whole = found if persisting is None else PersistingPosterior(found, persisting)
             self._posterior = moments.version, whole

@@ -178,6 +178,7 @@ class Engine:
         arm_features: Any = None,
         constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
+        like: FloatArray | None = None,
     ) -> Engine:
         """Return a new engine, after checking that its parts fit and can be saved."""
         check_instance("actions", actions, ActionSet, "Transport([1, 4, 5], [4, 6])")
@@ -201,7 +202,7 @@ class Engine:
         outside = (GROW if grows else "refuse") if reports.outside is None else reports.outside
         ranges = Ranges.chosen(loss_range, outside, actions)
         check_grows(ranges, policy, actions)
-        state = PolicyState(actions, policy, ranges, rng, table=table)
+        state = PolicyState(actions, policy, ranges, rng, table=table, like=like)
         given = checked_constraints(constraints)
         for one in given:
             LearnerConstraints().check(state, one, strict=not varying_set)

@@ -11,6 +11,7 @@ import numpy as np
 from multiplay._support import deadline
 from multiplay._support.hints import LEARNER, Hint
 from multiplay.actions import ActionSet, Budget
+from multiplay.beliefs.posterior import shares
 from multiplay.beliefs.restart import ReportLog, Restart, rebuild
 from multiplay.errors import InvalidInput
 from multiplay.features.rows import FeatureRows
@@ -70,6 +71,9 @@ class PolicyState:
         because they no longer count; see ``Masks``.
     features : FeatureState or None
         The declared features, and the beliefs that use them.
+    like : array of shape (k, 10) or None
+        Moments of arms of other studies, in the user's unit, and the numbers of these: see
+        ``studies.like``.
     """
 
     def __init__(
@@ -80,7 +84,9 @@ class PolicyState:
         rng: Streams,
         restored: bool = False,
         table: ArmFeatures | None = None,
+        like: FloatArray | None = None,
     ) -> None:
+        self.like = like
         self.actions, self.policy, self.ranges, self.rng = actions, policy, ranges, rng
         self.restored = restored
         self.features = None
@@ -89,6 +95,7 @@ class PolicyState:
             self.features = FeatureState(table, model_of(policy), actions.d, origin)
         self.usual = self.last = self.prepared(actions, NO_LIMITS)
         self.arms = ArmState(policy, self.usual.actions, ranges.offset_of)
+        self.arms.like = self.like_shares()
         if self.features is not None and ranges.alike:
             self.features.share(policy, self.arms)
         self.statistics = ArmStatistics(actions.d)
@@ -184,6 +191,13 @@ class PolicyState:
         self.check(round_set, play, when)
         gap = None if math.isnan(limit.gap) else round_set.ranges.scale * limit.gap
         return play, limit.truncated, gap
+
+    def like_shares(self) -> FloatArray | None:
+        """Return the moments of arms of other studies, as shares of the range."""
+        ranges = self.ranges
+        if self.like is None or not ranges.alike:
+            return None
+        return shares(self.like, ranges.origin, np.full(len(self.like), ranges.span))
 
     def check(self, round_set: RoundSet, play: Play, when: str) -> None:
         """Raise ``ArithmeticError`` unless a play is an action of the set of its round."""

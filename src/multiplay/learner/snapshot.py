@@ -53,6 +53,7 @@ VERSION = "multiplay_learner"
 # In a header, and before the names of arrays.
 NEXT_ID = "next_id"  # in a header: an id after those of all plays
 REPORTS, FEATURES, BELIEFS = "told/", "features/", "beliefs/"  # before the names of arrays
+LIKE = "like"  # arms of other studies
 KINDS = {"actions": ActionSet, "policy": Policy}
 
 
@@ -105,6 +106,8 @@ def record(engine: Engine) -> Record:
     if state.features is not None:
         header["features"], of_features = state.features.record()
         arrays |= with_prefix(FEATURES, of_features)
+    if state.like is not None:
+        arrays[LIKE] = state.like
     arrays |= with_prefix("actions/", of_actions) | with_prefix("policy/", of_policy)
     arrays |= with_prefix("state/", state.arms.arrays)
     arrays |= with_prefix("seen/", state.statistics.arrays())
@@ -243,7 +246,8 @@ def _state_of(header: Any, arrays: Arrays, actions: ActionSet, policy: Policy) -
     table, of_features = None, without_prefix(FEATURES, arrays)
     if "features" in header:
         table = table_of(header["features"], of_features)
-    state = PolicyState(actions, policy, ranges, Streams(arrays["rng"]), True, table)
+    rng, like = Streams(arrays["rng"]), arrays.get(LIKE)
+    state = PolicyState(actions, policy, ranges, rng, True, table, like)
     state.arms.rename(header["names"])
     if state.features is not None:
         of_policy = without_prefix("state/", arrays)

@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multiplay.actions import ActionSet
+from multiplay.kernels.moments import MEAN
 from multiplay.policies.base import Policy, drop_warm_start
+from multiplay.posteriors.like import recentred
+from multiplay.posteriors.memories import MOMENTS
+from multiplay.posteriors.pooled import OTHERS
 from multiplay.types import Arrays, FloatArray, IntArray
+
+ALL = slice(None)
 
 
 class ArmState:
@@ -30,7 +36,11 @@ class ArmState:
         The names of all arms in order, and the place of each name.
     warm_for : ActionSet
         The set that the warm start belongs to.
+    like : array of shape (k, 10) or None
+        Moments of arms of other studies, which teach a policy that pools arms.
     """
+
+    like: FloatArray | None = None
 
     def __init__(
         self,
@@ -96,11 +106,17 @@ class ArmState:
     def to_choose(self, places: IntArray | None) -> Arrays:
         """Return the state by which a plan of these arms is chosen: with what other arms teach."""
         part = self.cut(places)
-        if places is None or not self.policy.pools:
+        if not self.policy.pools or (places is None and self.like is None):
             return part
-        absent = np.delete(np.arange(len(self.names)), places)
+        absent = np.delete(np.arange(len(self.names)), ALL if places is None else places)
         offset = self.offset_of([self.names[place] for place in absent])
-        return part | self.policy.taught(self.cut(absent), offset)
+        taught = self.policy.taught(self.cut(absent), offset)
+        if self.like is not None:
+            rows = recentred(self.like, self.arrays[MOMENTS][0])
+            rows[:, MEAN] += self.offset_of([""])  # of ranges that are alike
+            known = np.broadcast_to(rows, (self.trials, *rows.shape))
+            taught[OTHERS] = np.concatenate([taught[OTHERS], known], axis=1)
+        return part | taught
 
     def put_back(self, places: IntArray | None, part: Arrays) -> None:
         """Store a cut state after a round."""

@@ -119,6 +119,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
         arm_features: Any = None,
         constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
+        like: str | Sequence[str] | None = None,
         key: str | None = None,
     ) -> RemoteStudy:
         """Create a study; as ``Study.create``."""
@@ -144,6 +145,8 @@ class RemoteStudy(StudyVerbs, HasPanel):
             "constraints": [*map(wire.of_constraint, checked_constraints(constraints))],
             "key": _checked(key),
         }
+        if like is not None:
+            body["like"] = like if isinstance(like, str) else [*like]
         self._client.write("/studies", body)
         return self._other(name)
 

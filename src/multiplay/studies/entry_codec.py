@@ -814,6 +814,8 @@ def create_record(engine: Engine, seed: int, varying_set: bool) -> Record:
     if state.features is not None:
         header["features"], of_features = features.table_record(state.features.table)
         arrays |= with_prefix(snapshot.FEATURES, of_features)
+    if state.like is not None:
+        arrays[snapshot.LIKE] = state.like
     own = engine.constraints
     if own.allowance is not None:
         header[ALLOWANCE], of_rule = settings_record(own.allowance.settings)

@@ -301,6 +301,7 @@ class Replica:
             features=None if table is None else table.features,
             arm_features=table,
             constraints=entry_codec.constraints_of(record),
+            like=record.arrays.get(snapshot.LIKE),
         )
         engine.set_words(**header.get("words", {}))
         if header[snapshot.VERSION] <= VERSION_0_9:

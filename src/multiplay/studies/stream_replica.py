@@ -163,7 +163,7 @@ class StreamReplica(Replica):
             table = None if self.table is None else copied(self.table)
             made = old.actions, old.policy, ranges, old.rng
             own = live.constraints.fresh()
-            engine = Engine(PolicyState(*made, table=table), live.missing, own)
+            engine = Engine(PolicyState(*made, table=table, like=old.like), live.missing, own)
             engine.state.log = ReportLog() if logged or old.policy.restarts else None
         elif not ranges.same(old.ranges):
             raise no_new_range()

@@ -49,6 +49,7 @@ from multiplay.studies import (
 )
 from multiplay.studies.commands.base import COMMANDS, Command
 from multiplay.studies.entry_codec import Request
+from multiplay.studies.like import Like, arms_like
 from multiplay.studies.replica import (
     NO_NUMBERS,
     Made,
@@ -117,6 +118,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         arm_features: Any = None,
         constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
+        like: Like | None = None,
         store: Place = DEFAULT_STORE,
         key: str | None = None,
         by: str | None = None,
@@ -130,6 +132,11 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         actions, policy, seed, loss_range, reports, varying_set, features, arm_features,
         constraints, words
             As in ``Learner``. The random numbers of round t come from (seed, t).
+        like
+            Names of studies of the store, or patterns such as "west/*". The new study learns from
+            their arms how far the costs of arms are apart, their level and their noise, as they
+            are now; none of their averages is taken for that of an arm here. For policies that let
+            arms learn from each other (``PooledCTS``), and for beliefs; without features.
         store
             The store: ``sqlite:///file.db`` (or a path), ``postgresql://...`` for several
             machines, ``memory://`` for tests. The file ``multiplay.db`` if not given.
@@ -138,7 +145,10 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         by
             The author of the entries that are written.
         """
-        drawn = seed_or_random(seed)
+        drawn, place = seed_or_random(seed), store_at(store)
+        if like is not None and features is not None:
+            got, hint = "like= and features=", "Leave one of them out."
+            raise InvalidInput("like", "a study without declared features", got, hint)
         engine = Engine.create(
             actions,
             policy,
@@ -150,12 +160,12 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
             arm_features=arm_features,
             constraints=constraints,
             words=words,
+            like=None if like is None else arms_like(like, actions, place, cls),
         )
         record = entry_codec.create_record(engine, drawn, varying_set)
         record = entry_codec.signed(record, by)
         known = None if key is None else checked_key(key)
         labels = Labels(entry_codec.CREATE, known, at=timestamp("at", None))
-        place = store_at(store)
         try:
             journal = place.create(name, record, labels)
         except Conflict:

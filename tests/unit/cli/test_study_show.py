@@ -315,7 +315,7 @@ def test_who_knows_totals_only_says_so() -> None:
         totals.tell(totals.ask().id, 1.25)
     screen = shown(totals)
     assert "3 days     cost 1.25 on average\n" in screen
-    assert "Only totals of days were told, no costs of single lanes." in screen
+    assert "Only totals of days were reported, no costs of single lanes." in screen
     assert "The policy gives no expected totals." in screen
     assert "No change" not in screen
 

@@ -86,6 +86,7 @@ def create(
         words = { currency = "EUR", unit = "truck", arm = "lane", round = "day" }
         features = "features.toml"
         arm_features = "lanes.csv"
+        like = "west/*"
         known = "helpers"
 
         \[actions]
@@ -115,7 +116,8 @@ def create(
 
     Only classes of multiplay are allowed, and no code in a file is run. For [b]constraints[/b] see
     [b]multiplay study add-constraint[/b]: a rule is "in-proportion", "each-day" or a CSV file.
-    [b]known[/b] says which costs of a model are known: all, helpers, or nothing.
+    [b]like[/b] names studies, or patterns of names, from whose arms the new study learns what arms
+    usually cost. [b]known[/b] says which costs of a model are known: all, helpers, or nothing.
 
     Features of arms and days, such as distance and weekday, are declared in a file of their own,
     with a table for each: a Number, a Category or a Flag. Numbers have the centre and scale of the

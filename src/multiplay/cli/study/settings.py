@@ -99,7 +99,7 @@ def _text(key: str, value: Any) -> str:
 
 
 READERS: dict[str, Callable[[str, Any, Path], Any]] = {
-    **dict.fromkeys(("seed", "varying_set", "known"), _as_it_is),
+    **dict.fromkeys(("seed", "varying_set", "like", "known"), _as_it_is),
     "actions": _set,
     "policy": _policy,
     "loss_range": _range,

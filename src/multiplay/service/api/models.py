@@ -287,6 +287,11 @@ class NewStudy(Body):
     constraints: list[Constraint] = Field(
         default=[], description="What the plans must keep or pay, any of them together."
     )
+    like: Text | Annotated[list[Text], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Names of studies, or patterns such as `west/*`: the new study expects costs "
+        "like those of their arms. Needs a key for all studies.",
+    )
     seed: Units = 0
     key: KeyText | None = None
 

@@ -171,6 +171,8 @@ async def create_study(context: RequestContext, body: models.NewStudy) -> Respon
     given, request = body.model_dump(), _of_store(context)
     name = given.pop("name")
     check_path_name(name)
+    if given["like"] is not None:
+        caller.check("manage")  # of all studies
     given["loss_range"] = _ranges(given["loss_range"])
     given["reports"] = Reports(**given["reports"])
     given["words"] = Words(**body.words.model_dump(exclude_none=True))

@@ -58,6 +58,7 @@ from multiplay.studies.commands.plays import Ask
 from multiplay.studies.commands.queries import Best, CompareArms, EstimateSavings, Expect, Explain
 from multiplay.studies.entry_codec import Request, different_request, used_before
 from multiplay.studies.export import history_in
+from multiplay.studies.like import arms_like
 from multiplay.studies.replica import same_first_entry
 from multiplay.studies.synced import forget
 
@@ -77,6 +78,7 @@ def create(
     key: str | None = None,
     features: Any = None,
     constraints: Sequence[Mapping[str, Any]] = (),
+    like: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Any:
     """Create a study from plain data; return what ``present`` makes of the new study.
@@ -96,6 +98,8 @@ def create(
     kept = [build_constraint(*one, limits) for one in zip(places, constraints, strict=True)]
     _check_promises([one for one in kept if isinstance(one, Promise)], made)
     settings |= {"features": declared, "key": key, "constraints": kept}
+    if like is not None:
+        settings["like"] = arms_like(like, made, store, Study)
     with in_time("actions", limits):
         draft = Study.create(name, made, chosen, store=MemoryStore(), **settings)
     first, answer = next(draft.entries()), present(draft)

@@ -13,6 +13,7 @@ from dirty_table import DEMAND, OPENS, SUPPLY, DirtyTable
 from effort import TIME_LIMIT
 from featured import ask_and_tell as ask_with_features
 from featured import featured_study
+from pictures import guide
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -525,6 +526,15 @@ def test_the_first_minute_of_a_planner(
         _check(page, "first-report")
         assert watched.errors == []
         context.close()
+
+
+def test_the_guide_of_the_documentation_is_that_of_the_service() -> None:
+    """``python tests/support/pictures.py`` writes it, with the pictures."""
+    page = Path(__file__).parents[2] / "docs/pages.md"
+    text = page.read_text(encoding="utf-8")
+    assert text == guide()
+    named = {*re.findall(r"\]\((pages/\S+)\)", text)}
+    assert named == {f"pages/{one.name}" for one in (page.parent / "pages").iterdir()}
 
 
 def german_count(number: int) -> str:

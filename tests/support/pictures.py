@@ -73,8 +73,10 @@ class Camera:
         page = self._page
         if path:
             page.goto(path)
-            page.wait_for_load_state("networkidle" if "/docs" in path else "load")
+            is_live = page.locator("[data-events]").count()  # its requests do not end
+            page.wait_for_load_state("load" if is_live else "networkidle")
             page.wait_for_timeout(1_500)  # parts that are loaded later
+            page.locator(".waits").wait_for(state="detached")
         wide = page.viewport_size["width"] if page.viewport_size else WIDE
         tall = min(height, page.evaluate("document.documentElement.scrollHeight"))
         clip = {"x": 0, "y": 0, "width": wide, "height": tall}

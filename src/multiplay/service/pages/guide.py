@@ -66,8 +66,8 @@ GUIDE = (
             "columns”. What is not used is named.",
             "What is probably a mistake is listed, each with a tick: equal rows, sums, negative "
             "costs, misspelt names. Suppliers and customers have the units of a usual day.",
-            "“What are these costs like?” says how noisy they are, whether they persist from day to "
-            "day, whether weekdays or a trend show, and how plans are best chosen.",
+            "“What are these costs like?” says how noisy they are, whether they persist from day "
+            "to day, whether weekdays or a trend show, and how plans are best chosen.",
             "“Create the study, and plan today” does both. “More settings” has the range of costs, "
             "how plans are chosen, the cost of a change, a baseline, and the words of the pages.",
         ),

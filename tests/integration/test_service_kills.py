@@ -17,8 +17,9 @@ import httpx
 import pytest
 from effort import TIME_LIMIT
 from pages import ROOT
+from postgres import Server
 from processes import wait_until
-from serving import Served
+from serving import Served, connected
 from trucks import euros, new_study, store_of, verified
 
 import multiplay as mp
@@ -125,6 +126,87 @@ def test_sixteen_clients_for_a_minute_and_ten_kills(
     rng = random.Random(7)
     store = store_of(kind, request, tmp_path)
     killed(store, tmp_path, 16, 10, lambda _: time.sleep(rng.uniform(3.0, 9.0)))
+
+
+class FleetClient(threading.Thread):
+    """Asks and tells random studies, several in a request, and counts what was acknowledged."""
+
+    def __init__(self, url: str, key: str, seed: int, names: list[str], end: threading.Event):
+        super().__init__()
+        self._studies = connected(url, key=key).studies
+        self._chance, self._names, self._end = random.Random(seed), names, end
+        self.asked: Counter[tuple[str, int]] = Counter()
+        self.told: Counter[tuple[str, int]] = Counter()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._end.is_set():
+                asked = list(self._studies.ask(self._chance.sample(self._names, 5)))
+                assert [one.error for one in asked if one.error] == []
+                self.asked.update((one.study, one.result.id) for one in asked)
+                bills = [(one.study, one.result, euros(one.result)) for one in asked]
+                told = list(self._studies.tell(bills))
+                assert [one.error for one in told if one.error] == []
+                assert not [one for one in told if one.result.repeated]
+                self.told.update((one.study, one.result.id) for one in told)
+        except BaseException as error:
+            self.error = error
+
+
+@pytest.mark.parametrize(
+    ("studies", "clients", "kills", "restarts"),
+    [
+        pytest.param(20, 2, 1, 1, marks=pytest.mark.slow),
+        pytest.param(1_000, 16, 20, 5, marks=pytest.mark.soak),
+    ],
+)
+def test_many_studies_lose_and_double_nothing(
+    studies: int, clients: int, kills: int, restarts: int, postgresql: Server, tmp_path: Path
+) -> None:
+    """Workers are killed, and PostgreSQL is started again, while clients ask and tell."""
+    store = mp.storage.store_at(postgresql.new_url())
+    new_study(store, "city 0").disconnect()
+    names = [f"city {k}" for k in range(studies)]
+    first = next(iter(store.open("city 0").entries()))
+    for name in names[1:]:
+        store.create(name, first.record, first.labels).close()
+    key, end, chance = keys.create(store, "play").token, threading.Event(), random.Random(3)
+    url = getattr(store, "given_url", store.url)
+    with Served(url, tmp_path / "log", "--workers", "2") as service:
+        crew = [FleetClient(service.url, key, k, names, end) for k in range(clients)]
+        for client in crew:
+            client.start()
+        faults = ["kill"] * kills + ["restart"] * restarts
+        chance.shuffle(faults)
+        for fault in faults:
+            enough = sum(one.told.total() for one in crew) + 20 * clients
+            wait_until(lambda: sum(one.told.total() for one in crew) >= enough)  # noqa: B023
+            if fault == "kill":
+                service.kill()
+                service.start()
+            else:
+                postgresql.stop("immediate")
+                postgresql.start()
+        end.set()
+        for client in crew:
+            client.join(2 * TIME_LIMIT)
+            assert client.error is None, client.error
+    asked, told = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    for client in crew:
+        asked += client.asked
+        told += client.told
+    assert max(asked.values()) == max(told.values()) == 1, "no play is given or told twice"
+    written = {ASK: set[tuple[str, int]](), TELL: set[tuple[str, int]]()}
+    for name in names:
+        with mp.Study.open(name, store=store) as study:
+            entries = list(study.entries())
+            assert study.verify().ok
+        for kind, found in written.items():
+            plays = [entry.labels.play for entry in entries if entry.labels.kind == kind]
+            assert len(plays) == len({*plays})
+            found.update((name, play) for play in plays if play is not None)
+    assert (written[ASK], written[TELL]) == ({*asked}, {*told})
 
 
 @pytest.mark.soak

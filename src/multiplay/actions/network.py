@@ -289,7 +289,8 @@ class Path(FlowSet):
         return self.oracle(costs)
 
     def _any_flow(self) -> IntArray:
-        return self._flows(np.zeros((1, len(self.capacity))))[0]
+        flow: IntArray = self._flows(np.zeros((1, len(self.capacity))))[0]
+        return flow
 
 
 def _balance(supplies: Any, arcs: Arcs) -> IntArray:

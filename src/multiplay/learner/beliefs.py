@@ -46,17 +46,17 @@ class Beliefs:
         if self._posterior is None or self._posterior[0] != moments.version:
             others, sums = self.state.like_shares(), moments.sums
             like = None if others is None else recentred(others, sums)
-            found = Posterior(sums, moments.common, *self._shares(), like=like)
+            found = Posterior(sums, moments.common, *self._shares(), like)
             persisting = moments.persisting
             whole = found if persisting is None else PersistingPosterior(found, persisting)
             self._posterior = moments.version, whole
         return self._posterior[1]
 
-    def _shares(self) -> tuple[FloatArray, FloatArray] | tuple[()]:
-        """Return the lowest losses and the widths of ranges as shares; nothing if all are alike."""
+    def _shares(self) -> tuple[FloatArray | float, FloatArray | None]:
+        """Return the lowest losses and the widths of ranges as shares; None if all are alike."""
         ranges = self.state.ranges
         if ranges.alike:
-            return ()
+            return 0.0, None
         low, high = ranges.of(self.state.arms.names)
         return (low - ranges.origin) / ranges.span, (high - low) / ranges.span
 

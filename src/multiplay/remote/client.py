@@ -8,7 +8,7 @@ import os
 import random
 import ssl
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from time import monotonic, sleep
@@ -175,6 +175,25 @@ class ServiceClient:
         headers = {"Idempotency-Key": str(uuid4())}
         response = self._send(method, path, body, headers=headers)
         return json_of(response, self.base) if response.content else None
+
+    def write_items(self, path: str, items: Sequence[Any]) -> list[Any]:
+        """Send a request with many items; return their answers.
+
+        It is sent again while problems of items may pass: those that succeeded are not repeated.
+        """
+        headers = {"Idempotency-Key": str(uuid4())}
+        budget = RetryBudget(self.options.patience)
+        while True:
+            response = self._send("POST", path, {"items": items}, headers=headers)
+            found: list[Any] = json_of(response, self.base)["items"]
+            problems = (one["problem"] for one in found if "problem" in one)
+            late = next((one for one in problems if one["status"] in RETRIED), None)
+            if late is None:
+                return found
+            try:
+                budget.wait(error_of_problem(late, self.base))
+            except (InvalidInput, StoreError):
+                return found
 
     def query(self, path: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
         """Send a POST request that changes nothing; return the content of the response."""

@@ -40,7 +40,8 @@ class RemoteStudies:
     """All studies of a service: ``connect(...).studies``.
 
     A verb for many studies sends few requests. Each study has an answer of its own: a result, or
-    an error. What failed for one study does not stop the others.
+    an error. What failed for one study does not stop the others, and is tried again for
+    ``patience`` seconds if it may pass.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class RemoteStudies:
                 {"study": name, **_play(one), **one.plain(study._context), **labels}
                 for study, (name, one) in zip(of, part, strict=True)
             ]
-            found = client.write(path, {"items": items})["items"]
+            found = client.write_items(path, items)
             for study, (name, command), answer in zip(of, part, found, strict=True):
                 if problem := answer.get("problem"):
                     yield Answer(name, None, error_of_problem(problem, client.base))

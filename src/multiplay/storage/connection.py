@@ -225,14 +225,18 @@ class DatabaseConnection(ABC):
         self._process = os.getpid()
         if self._checked is self._generation and not is_new:
             return True
-        self._is_connecting = True  # a failure now is final: no other connection is tried
+        self._is_connecting = True  # a new connection that fails is not tried again
         try:
             if is_new:
                 self._prepare()
             self.on_connect()
             self._checked = self._generation
         except BaseException as error:
+            was_idle = self._connection is None and not is_new and isinstance(error, StoreError)
             self._drop()
+            self._is_connecting = False
+            if was_idle:  # it was lost in the pool
+                return self._connect_if_needed()
             if isinstance(error, self.Error):
                 raise self._explained(error) from error
             raise

@@ -1,5 +1,7 @@
 """A new study learns from the arms of others: their level, spread and noise, not their means."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from refusal import refused
@@ -168,6 +170,7 @@ def test_what_cannot_teach_is_left_out_or_refused() -> None:
         "west/none", PLANS, store=store, features=mp.Features(rain=mp.Flag())
     ) as featured:
         assert len(rows_of(featured)) == 0
+    like: Any
     for like in ("south/*", "west/*", []):
         with refused("like"):
             mp.Study.create("new", PLANS, store=store, like=like)

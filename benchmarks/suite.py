@@ -24,6 +24,7 @@ from benchmarks import (
     live,
     oracle,
     overhead,
+    pages,
     programs,
     rounding,
     rounds,
@@ -54,6 +55,7 @@ TOPICS: dict[str, Callable[[bool], list[Section]]] = {
     "studies": studies.run,
     "service": service.run,
     "fleet": fleet.run,
+    "pages": pages.run,
     "startup": startup.run,
     "workers": workers.run,
 }

@@ -175,7 +175,8 @@ class Savings(HasPanel):
         words, found = self.words, []
         if self.thin >= WORTH_A_SENTENCE:
             share, arms = percent(self.thin), words.arms(2).partition(" ")[2]
-            found.append(f"{share} of the rule's units are on {arms} with fewer than 5 bills.")
+            units = plural(words.unit)
+            found.append(f"{share} of the rule's {units} are on {arms} with fewer than 5 bills.")
         if self.left_out:
             found.append(f"{words.rounds(self.left_out)} left out: the rule has no plan there.")
         if self.agrees is False:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -154,24 +155,29 @@ def last_asked(journal: JournalEntries, key: str) -> Entry | None:
 
 
 def played_plans(
-    journal: JournalEntries, start: int = 0, chunk: int = CHUNK, arm: str | None = None
+    journal: JournalEntries,
+    start: int = 0,
+    chunk: int = CHUNK,
+    arm: str | None = None,
+    end: float = math.inf,
 ) -> Iterator[tuple[int, PlayedPlan]]:
     """Yield all plays with their plans and losses, in order, each after the number of its entry.
 
-    External plans are among them, with id 0; imported tables are not. ``start`` is the number of
-    the first entry that is read, ``chunk`` how many plays are read together; with ``arm``, own
-    plays without units of it are left out.
+    External plans are among them, with id 0; imported tables are not. ``start`` and ``end`` are the
+    numbers of the first and the last entry that are read, ``chunk`` how many plays are read
+    together; with ``arm``, own plays without units of it are left out.
     """
-    external = _external_plans(journal, start)
-    return merge(external, _own_plans(journal, start, chunk, arm), key=lambda one: one[0])
+    external = [one for one in _external_plans(journal, start) if one[0] <= end]
+    pairs: Iterator[tuple[Entry, Entry | None]] = ended_plays(journal, start)
+    pairs = takewhile(lambda pair: pair[0].number <= end, pairs)
+    if arm is not None:
+        pairs = (pair for pair in pairs if (pair[0].record.header["plan"] or {}).get(arm))
+    return merge(external, _own_plans(journal, pairs, chunk), key=lambda one: one[0])
 
 
 def _own_plans(
-    journal: JournalEntries, start: int, chunk: int, arm: str | None
+    journal: JournalEntries, pairs: Iterator[tuple[Entry, Entry | None]], chunk: int
 ) -> Iterator[tuple[int, PlayedPlan]]:
-    pairs = ended_plays(journal, start)
-    if arm is not None:
-        pairs = (pair for pair in pairs if (pair[0].record.header["plan"] or {}).get(arm))
     while batch := [*islice(pairs, chunk)]:
         for row, (asked, end) in zip(rows_of(table_of(batch)), batch, strict=True):
             yield asked.number, _played_plan(journal, row, asked, end)

@@ -34,6 +34,7 @@ from multiplay.service.pages.forms import Form, a_number, a_whole_number, named_
 from multiplay.service.settings import Settings
 from multiplay.service.studies.limits import ServiceLimits, build_actions
 from multiplay.storage import MemoryStore, store_at
+from multiplay.studies import play_history
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 NEW = {
@@ -406,6 +407,28 @@ def test_plans_of_a_period_are_found_in_any_order_of_time() -> None:
             (one.when, one.cost) for one in every if period.has(one.when)
         ]
     assert cost_views.Period(date(2026, 1, 31), date(2026, 2, 1)).entries(journal)[0] > 60
+
+
+def test_of_a_long_period_the_last_plans_are_read() -> None:
+    store, start = MemoryStore(), datetime(2026, 1, 1, 6, tzinfo=UTC)
+    study = new_study(store, loss_range=(0, 250))
+    with study.together():
+        for k in range(350):
+            play = study.ask(at=start + timedelta(days=k))
+            study.tell(play, euros(play), at=start + timedelta(days=k))
+    journal, period = store.open("lanes"), cost_views.Period(date(2025, 1, 1))
+    assert cost_views.recent_plays(journal, period).plays["id"].tolist() == [*range(151, 351)]
+    assert period.entries(journal, 200)[0] > 300
+    for arm in study.actions.names:
+        days = [
+            (play["asked"].timestamp(), told[1] / told[0])
+            for _, played in play_history.played_plans(journal)
+            for name, _, *told in played.outcomes()
+            for play in [played.row]
+            if name == arm and told[0]
+        ]
+        shown = cost_views.arm_days(journal, arm, period).days
+        assert [(one.when, one.cost) for one in shown] == days[-200:]
 
 
 def test_every_kind_of_entry_is_said_in_words() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,22 +52,24 @@ class Period(NamedTuple):
     def entries(self, journal: Journal, most: int | None = None) -> tuple[int, int]:
         """Return the first and the last entry that has a plan of these days; 0, -1 without one.
 
-        With ``most``, only so many of the last own plans of the study are needed. Plans need not be
-        in order of time. Their times are cached until the study changes.
+        ``most`` is how many of the last plans of the study are needed, if not all. Plans need not
+        be in order of time: then all are read. Their times are cached until the study changes.
         """
         digest = journal.head().digest
         if digest not in _times:
             kinds = (entry_codec.ASK, entry_codec.LEARN)
             found = (entry for kind in kinds for entry, _ in journal.pairs(kind, ()))
-            _times[digest] = [(one.number, one.labels.at, one.labels.kind) for one in found]
+            _times[digest] = sorted((one.number, one.labels.at, one.labels.kind) for one in found)
             while len(_times) > MOST_KNOWN:
                 _times.pop(next(iter(_times)), None)
-        numbers = sorted(
-            number
-            for number, at, kind in _times[digest]
-            if self.has(at) and (kind == entry_codec.ASK or most is None)
-        )
-        return (numbers[-(most or len(numbers)) :][0], numbers[-1]) if numbers else (0, -1)
+        known = _times[digest]
+        numbers = [number for number, at, _ in known if self.has(at)]
+        if not numbers:
+            return 0, -1
+        if most is not None and all(one[1] <= two[1] for one, two in pairwise(known)):
+            own = [number for number, at, kind in known if kind == entry_codec.ASK and self.has(at)]
+            return own[-most:][0] if own else numbers[0], numbers[-1]
+        return numbers[0], numbers[-1]
 
 
 ALWAYS = Period()
@@ -187,18 +189,13 @@ def chart_days(facts: StudyFacts, recent: RecentPlays) -> list[ChartDay]:
 def arm_days(journal: Journal, name: str, period: Period = ALWAYS) -> ArmDays:
     """Return the mean cost of the units of an arm on each of the last days."""
     head = journal.head().number
-    start, end = max(head + 1 - WINDOW, 0), head
+    first, start, end = 0, max(head + 1 - WINDOW, 0), head
     if period != ALWAYS:
-        start, end = period.entries(journal)
-    plays = play_history.played_plans(journal, start, CHUNK, name)
-    days = list[ChartDay]()
-    for _, played in takewhile(lambda one: one[0] <= end, plays):
-        told = [(seen, total) for arm, _, seen, total in played.outcomes() if arm == name]
-        for seen, total in told:
-            if seen and total is not None:
-                when, play = played.row["asked"], played.row["id"] or None
-                day = played.row["key"] or (f"plan {play}" if play else _day(when))
-                days.append(ChartDay(_seconds(when), day, play, total / seen))
+        first, _ = period.entries(journal)
+        start, end = period.entries(journal, WINDOW // 2)
+    days = _arm_days(journal, name, start, end)
+    if period != ALWAYS and first < start and len(days) < ROUNDS:
+        days += _arm_days(journal, name, first, start - 1)
     for when, seen, total in play_history.arm_of_tables(journal, name):
         day = datetime.fromtimestamp(when, UTC) if math.isfinite(when) else math.nan
         days.append(ChartDay(_seconds(day), _day(day), None, total / seen))
@@ -208,6 +205,19 @@ def arm_days(journal: Journal, name: str, period: Period = ALWAYS) -> ArmDays:
     curve.add(costs, np.full(len(costs), np.nan))
     levels = curve.trend().tolist() if kept else []
     return ArmDays(name, [one._replace(trend=x) for one, x in zip(kept, levels, strict=True)])
+
+
+def _arm_days(journal: Journal, name: str, start: int, end: int) -> list[ChartDay]:
+    """Return the days of the plans from one entry to another that have units of an arm."""
+    days = list[ChartDay]()
+    for _, played in play_history.played_plans(journal, start, CHUNK, name, end):
+        told = [(seen, total) for arm, _, seen, total in played.outcomes() if arm == name]
+        for seen, total in told:
+            if seen and total is not None:
+                when, play = played.row["asked"], played.row["id"] or None
+                day = played.row["key"] or (f"plan {play}" if play else _day(when))
+                days.append(ChartDay(_seconds(when), day, play, total / seen))
+    return days
 
 
 def _seconds(when: Any) -> float:

@@ -30,6 +30,7 @@ from benchmarks import (
     live,
     oracle,
     overhead,
+    pages,
     pooling,
     programs,
     rounding,
@@ -256,6 +257,7 @@ TOPICS: dict[str, Callable[[], list[Section]]] = {
     "arms": lambda: [growth.arms([(3, 2), (4, 4)], budget=0.1)],
     "units": lambda: [growth.units([10, 10**10], budget=0.1, trials=2)],
     "lanes": lambda: [lanes.growth(kind, [100, 10_000, 40_000], rounds=2) for kind in lanes.KINDS],
+    "pages": lambda: pages.run(quick=True),
 }
 QUICKEST = "rounding"
 

@@ -321,3 +321,13 @@ class Statements:
 
 def _given(name: str) -> sa.BindParameter[Any]:
     return sa.bindparam(name)
+
+
+_statements: dict[str, Statements] = {}
+
+
+def statements(dialect: sa.Dialect) -> Statements:
+    """Return the statements of a dialect, which are compiled once in a process."""
+    if dialect.name not in _statements:
+        _statements[dialect.name] = Statements(dialect)
+    return _statements[dialect.name]

@@ -38,7 +38,7 @@ from multiplay.storage.journal import (
     row_of,
     used_key,
 )
-from multiplay.storage.schema import HEADS, KEYS, REQUESTS, VERSION, Statements, compiled, keys
+from multiplay.storage.schema import HEADS, KEYS, REQUESTS, VERSION, compiled, keys, statements
 
 LARGEST = 2**62  # above the numbers of all snapshots
 TIMEOUT = 30.0  # seconds to wait for transactions of other processes
@@ -65,7 +65,7 @@ class SqlStore(Store):
 
     def __init__(self, url: str, engine: sa.Engine) -> None:
         self._url, self.engine = url, engine
-        self.sql = Statements(engine.dialect)
+        self.sql = statements(engine.dialect)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

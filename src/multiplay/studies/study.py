@@ -49,7 +49,7 @@ from multiplay.studies import (
 )
 from multiplay.studies.commands.base import COMMANDS, Command
 from multiplay.studies.entry_codec import Request
-from multiplay.studies.like import Like, arms_like
+from multiplay.studies.like import arms_like
 from multiplay.studies.replica import (
     NO_NUMBERS,
     Made,
@@ -118,7 +118,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         arm_features: Any = None,
         constraints: Sequence[Constraint] = (),
         words: Words = USUAL_WORDS,
-        like: Like | None = None,
+        like: str | Sequence[str] | None = None,
         store: Place = DEFAULT_STORE,
         key: str | None = None,
         by: str | None = None,

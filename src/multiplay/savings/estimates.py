@@ -390,7 +390,7 @@ class History:
 def _check(days: Sequence[PlayedDay]) -> None:
     """Raise ``InvalidInput`` where nothing can be said."""
     if len(days) < FEWEST_DAYS:
-        expected = Hint(f"at least {FEWEST_DAYS} {{}}", Term("plays told", "plays told"))
+        expected = Hint("at least {} {}", f"{FEWEST_DAYS}", Term("plays told", "plays told"))
         hint = Hint("Report more {} first.", Term("plays", "plays"))
         raise InvalidInput("study", expected, len(days), hint)
     odd = next((day.actions for day in days if not day.actions.affine), None)

@@ -25,7 +25,8 @@ from multiplay.studies.entry_codec import Request
 
 AT_ONCE = 32  # jobs whose idempotency keys are looked up in one query
 LONGEST_TURN = 0.01  # seconds, after which a turn accepts no further job
-DRIFT_EVERY = 5.0  # seconds between two looks for drift, which take a millisecond
+DRIFT_EVERY = 5.0  # seconds between two looks for drift in one study
+DRIFT_SHARE = 0.02  # of the time of a worker, for looks in all of its studies
 NOT_RECOGNISED = (
     "The request may or may not have been carried out. Read the journal before you send it again. "
     "With an Idempotency-Key it could be repeated safely."
@@ -143,6 +144,8 @@ class RequestBatcher:
     arms : int
         The number of arms of the study, once it was opened.
     """
+
+    _next_look = 0.0  # for drift, in any study of this process
 
     def __init__(
         self,
@@ -301,11 +304,14 @@ class RequestBatcher:
 
     def _look_for_drift(self) -> None:
         """Set the number of arms with a drift alarm, from time to time."""
-        if self._study is None or time.monotonic() < self._next_drift:
+        begun = time.monotonic()
+        if self._study is None or begun < max(self._next_drift, RequestBatcher._next_look):
             return
-        self._next_drift = time.monotonic() + DRIFT_EVERY
+        self._next_drift = begun + DRIFT_EVERY
         with suppress(OSError, InvalidInput, StoreError):
             metrics.set_drifting(self._study.name, len(self._study.drift()))
+        now = time.monotonic()
+        RequestBatcher._next_look = now + (now - begun) / DRIFT_SHARE
 
     def _refuse_invalid_keys(
         self, jobs: Iterable[Job], confirmed: dict[Caller, Exception | None]

@@ -46,6 +46,7 @@ def run(quick: bool) -> list[Section]:
         direct = stack.enter_context(server(Path(folder) / "server"))
         create(direct, number)
         url = stack.enter_context(pooled(Path(folder)))
+        url += "?application_name=fleet"
         key = keys.create(direct, "play").token
         command = ["-m", "multiplay", "serve", "--store", url, "--workers", f"{WORKERS}", "--port"]
         begun = time.perf_counter()
@@ -67,9 +68,9 @@ def run(quick: bool) -> list[Section]:
         measured("pairs a second, many in a request", pairs, BATCH_PAIRS, at_least=True)
         with psycopg.connect(direct) as connection:
             [found] = connection.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE usename = 'multiplay'"
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fleet'"
             ).fetchone() or (0,)
-        measured("sessions of PostgreSQL for each worker", (found - 1) / WORKERS, CONNECTIONS)
+        measured("sessions of PostgreSQL for each worker", found / WORKERS, CONNECTIONS)
         session = logged_in(place, key)
         for path, limit in LIMITS.items():
             given = session if path == HOME else signed(key)

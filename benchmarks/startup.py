@@ -36,7 +36,7 @@ POLLS = 1_200  # of 0.1 s
 def commands() -> Section:
     """Measure the processor time of commands of a small study, first with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
-        variables = os.environ | {
+        variables = environment() | {
             "NUMBA_CACHE_DIR": str(Path(folder, "cache")),
             "MULTIPLAY_STORE": f"sqlite:///{folder}/studies.db",
         }
@@ -78,7 +78,7 @@ def service() -> Section:
     """Measure the seconds until a service is ready, and the memory of its worker then."""
     rows, targets = list[dict[str, Any]](), list[Target]()
     with tempfile.TemporaryDirectory() as folder:
-        variables = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
+        variables = environment() | {"NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
         for cache, limit in (("empty", READY_COLD), ("filled", READY)):
             port = _free_port()
             command = [sys.executable, "-m", "multiplay", "serve", "--port", f"{port}"]
@@ -99,6 +99,11 @@ def service() -> Section:
     targets.append(Target("memory of an idle worker", rows[-1]["memory, MiB"], WORKER, "MiB"))
     shows = "Seconds from the start of multiplay serve until /readyz responds with 200."
     return Section("Service", shows, rows, targets)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a user, whose Python writes bytecode."""
+    return {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _free_port() -> int:

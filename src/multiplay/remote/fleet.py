@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multiplay.errors import InvalidInput, StoreError
 from multiplay.learner.engine import checked_key
 from multiplay.learner.plays import AnyPlay, PendingPlay, When, timestamp
 from multiplay.storage.base import checked_name
-from multiplay.studies.commands.base import Command
+from multiplay.studies.commands.base import ClientContext, Command
 from multiplay.studies.commands.plays import Ask, Tell
 
 if TYPE_CHECKING:  # httpx may not be installed
-    from multiplay.remote.study import RemoteStudy
+    from multiplay.remote.client import ServiceClient
 
 AT_ONCE = 500  # items of a request
 
@@ -51,12 +51,17 @@ class RemoteStudies:
     ...     print(one.study, one.error or one.result.plan)
     """
 
-    def __init__(self, service: RemoteStudy) -> None:
-        self._service = service
+    def __init__(
+        self,
+        client: ServiceClient,
+        names: Callable[[str], list[str]],
+        context_of: Callable[[str], ClientContext],
+    ) -> None:
+        self._client, self._names, self._context_of = client, names, context_of
 
     def names(self, prefix: str = "") -> list[str]:
         """Return the names of the studies that the key may see, and that begin with a prefix."""
-        return self._service.names(prefix)
+        return self._names(prefix)
 
     def ask(
         self,
@@ -108,20 +113,19 @@ class RemoteStudies:
 
         labels: dict[str, Any] = {} if key is None else {"key": checked_key(key)}
         labels |= {} if at is None else {"at": timestamp("at", at)}
-        client = self._service._client
         for start in range(0, len(commands), AT_ONCE):
             part = commands[start : start + AT_ONCE]
-            of = [self._service._other(checked_name(name)) for name, _ in part]
+            of = [self._context_of(checked_name(name)) for name, _ in part]
             items = [
-                {"study": name, **_play(one), **one.plain(study._context), **labels}
-                for study, (name, one) in zip(of, part, strict=True)
+                {"study": name, **_play(one), **one.plain(context), **labels}
+                for context, (name, one) in zip(of, part, strict=True)
             ]
-            found = client.write_items(path, items)
-            for study, (name, command), answer in zip(of, part, found, strict=True):
+            found = self._client.write_items(path, items)
+            for context, (name, command), answer in zip(of, part, found, strict=True):
                 if problem := answer.get("problem"):
-                    yield Answer(name, None, error_of_problem(problem, client.base))
+                    yield Answer(name, None, error_of_problem(problem, self._client.base))
                 else:
-                    yield Answer(name, command.answer(answer["result"], study._context), None)
+                    yield Answer(name, command.answer(answer["result"], context), None)
 
 
 def _names(studies: Any) -> list[str]:

@@ -155,7 +155,7 @@ class RemoteStudy(StudyVerbs, HasPanel):
         """All studies of the service: verbs for many of them."""
         from multiplay.remote.fleet import RemoteStudies
 
-        return RemoteStudies(self)
+        return RemoteStudies(self._client, self.names, lambda name: self._other(name)._context)
 
     def open(self, name: str) -> RemoteStudy:
         """Return a handle on a study of the service; raise ``NotFound`` if it does not exist."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,16 +17,16 @@ from multiplay.types import FloatArray
 
 if TYPE_CHECKING:
     from multiplay.learner.policy_state import PolicyState
-    from multiplay.studies.study import Study
 
 Like: TypeAlias = str | Sequence[str] | FloatArray
 MOST_ARMS = 1_000  # of other studies: a plan pools all of them with its own
 
 
-def arms_like(like: Like, actions: ActionSet, store: Store, study: type[Study]) -> FloatArray:
+def arms_like(like: Like, actions: ActionSet, store: Store, study: Any) -> FloatArray:
     """Return the moments of the arms of the studies that a pattern names, in the user's unit.
 
-    After them, each row has the number of its study.
+    After them, each row has the number of its study. ``study`` is the class of studies, which
+    imports this module.
 
     Of many arms, some from all studies are taken. Studies whose costs mean something else are
     left out: rewards instead of losses, declared features, ranges that differ by arm.
@@ -46,7 +46,7 @@ def arms_like(like: Like, actions: ActionSet, store: Store, study: type[Study]) 
         got = "studies without such costs" if chosen else f"no study named {like!r}"
         noun = "losses" if actions.sense == "min" else "rewards"
         expected = f"studies with {noun} of single arms, and one range for all arms"
-        raise InvalidInput("like", expected, got, "Write like='west/*', for example.")
+        raise InvalidInput("like", expected, got, "Write west/*, for example.")
     if len(rows) > MOST_ARMS:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_ARMS).astype(np.int64)]
     rows[:, STUDY] = np.unique(rows[:, STUDY], return_inverse=True)[1]

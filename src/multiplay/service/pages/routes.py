@@ -47,7 +47,8 @@ from multiplay.studies import wire
 from multiplay.studies.commands.plays import Ask
 
 DONE = {"deleted": "The study was deleted."}
-PART_OF_LIST = 50  # studies on one page
+PART_OF_LIST = 20  # studies on one page
+MOST_CARDS = 2_000  # that are kept
 CHOICES: dict[str, Any] = {"policies": forms.POLICIES, "baselines": savings.BASELINES}
 FIELD_OF = {"baseline": "rule", "loss_range": "low"}  # of a new study
 SearchText = Annotated[str, Field(max_length=200)]
@@ -152,13 +153,23 @@ async def studies(context: PageContext, query: ListQuery) -> Response:
     return await context.page("studies.html", **about)
 
 
+_cards: dict[tuple[str, str, bytes, str], home.StudyCard] = {}  # of a state of a study, and a day
+
+
 async def _card(context: PageContext, name: str, now: datetime) -> home.StudyCard:
     manager, caller = context.manager, context.caller
     try:
-        today = await manager.read(name, caller, home.study_today)
-        return await manager.read_journal(
-            name, caller, lambda journal: home.study_card(today, journal, now)
-        )
+        head = await manager.read_journal(name, caller, lambda journal: journal.head())
+        place = manager.store.url, name, head.digest, f"{now:%Y-%m-%d}"
+        if place not in _cards:
+            today = await manager.read(name, caller, home.study_today)
+            card = await manager.read_journal(
+                name, caller, lambda journal: home.study_card(today, journal, now)
+            )
+            if len(_cards) >= MOST_CARDS:
+                _cards.clear()
+            _cards[place] = card
+        return _cards[place]
     except InvalidInput as error:
         hint = rendered(error.hint, Surface.PAGE)
         return home.StudyCard(name, problem=f"Cannot be shown: {error.got}. {hint}")

@@ -30,7 +30,7 @@ RECORDED = {
     "0.10.0.dev3": "f1fbb1a4545b",
     "0.10.0.dev4": "5c1ae15ee4aa",
     "0.10.0.dev5": "d9b866ddda13",
-    "0.10.0.dev6": "dd2f4d439bdb",
+    "0.10.0.dev6": "11c59033c66b",
 }
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
 SCHEMAS = {

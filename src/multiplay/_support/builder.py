@@ -133,3 +133,10 @@ def errors_below(key: str) -> Iterator[None]:
         yield
     except InvalidInput as error:
         raise error.under(key) from None
+
+
+def made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
+    """Build a table that must have a type, of the wanted class."""
+    if not isinstance(plain, dict) or "type" not in plain:
+        raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
+    return builder.build(where, plain, wanted)

@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from multiplay._support.builder import Builder, check_keys, errors_below
+from multiplay._support.builder import Builder, check_keys, errors_below, made
 from multiplay._support.checks import EXACT, is_number, positive_integer
 from multiplay._support.serialization import brief, completed
+from multiplay._support.toml_files import read_toml
 from multiplay._support.user_modules import ModuleFolder
 from multiplay.actions import ActionSet
 from multiplay.environments import Environment
@@ -154,18 +154,6 @@ Give a positive whole number.
     return build({**plain, **changes}, path.parent)
 
 
-def read_toml(argument: str, path: Path, expected: str, hint: str) -> dict[str, Any]:
-    """Return the contents of a TOML file, or raise ``InvalidInput``."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(argument, expected, f"{path} ({error})", hint) from None
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, thousands of digits, or brackets
-        raise InvalidInput(str(path), "TOML", error, hint) from None
-
-
 def shipped(name: str) -> Path:
     """Return the path of an experiment that comes with the package.
 
@@ -284,13 +272,6 @@ def _each(tables: Any) -> Iterator[tuple[list[str], Any]]:
 
 def _leaf(names: Mapping[str, Any], where: str, value: Any) -> Any:
     return evaluate(where, value, names) if is_formula(value) else value
-
-
-def made(builder: Builder, where: str, plain: Any, wanted: type) -> Any:
-    """Build a table that must have a type, of the wanted class."""
-    if not isinstance(plain, dict) or "type" not in plain:
-        raise InvalidInput(where, "a table with a type", repr(plain), 'Write type = "...".')
-    return builder.build(where, plain, wanted)
 
 
 # ---------------------------------------------------------------- the file of a result

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from multiplay._support.builder import Builder, unknown
+from multiplay._support.builder import Builder, made, unknown
 from multiplay._support.formatting import Table, between, number, plural
+from multiplay._support.toml_files import read_toml
 from multiplay.cli.screen import print_table
 from multiplay.cli.study.app import AsJson, Name, StoreAt, print_json
 from multiplay.cli.study.csv_files import read_csv
 from multiplay.cli.study.open_study import opened
 from multiplay.errors import InvalidInput
-from multiplay.experiments.experiment import made, read_toml
 from multiplay.features import Features, Flag, Number
 from multiplay.features.columns import Column
 from multiplay.features.schema import first_double

@@ -11,12 +11,12 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from multiplay import actions, policies
-from multiplay._support.builder import Builder, check_keys, classes_of, unknown
+from multiplay._support.builder import Builder, check_keys, classes_of, made, unknown
 from multiplay._support.serialization import settings
+from multiplay._support.toml_files import read_toml
 from multiplay.actions import ActionSet, Budget, Knapsack, Model, Transport
 from multiplay.actions.transport import sides_of
 from multiplay.errors import InvalidInput
-from multiplay.experiments.experiment import made, read_toml
 from multiplay.policies import Policy
 
 SetFile = Annotated[

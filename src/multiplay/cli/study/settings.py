@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from multiplay import actions, policies
-from multiplay._support.builder import Builder, check_keys, classes_of
+from multiplay._support.builder import Builder, check_keys, classes_of, made
+from multiplay._support.toml_files import read_toml
 from multiplay._support.words import Words
 from multiplay.actions import ActionSet
 from multiplay.cli.study import csv_files, features, options
 from multiplay.constraints import Constraint
 from multiplay.errors import InvalidInput
-from multiplay.experiments.experiment import made, read_toml
 from multiplay.learner.reports import Reports
 from multiplay.policies import Policy
 from multiplay.studies.wire import to_constraint

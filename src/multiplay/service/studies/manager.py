@@ -353,7 +353,9 @@ class StudyManager:
         most, used = self._most_open, sum(memory.values())
         for name, one in [*self._batchers.items()][:-1]:
             self._may_exceed = used > MOST_MEMORY or len(self._batchers) > most
-            if self._may_exceed and not one.is_busy:
+            if not self._may_exceed:
+                break
+            if not one.is_busy:
                 used -= memory[name]
                 self._pool.submit(self._batchers.pop(name).close)
 

@@ -478,7 +478,8 @@ class Smoothed:
         """Return the variance of a bill of each arm on a day."""
         if self.tangent is None:
             return self.variance
-        return np.asarray(self.variance * self.tangent.factor[day] ** 2)
+        of_day: FloatArray = self.variance * self.tangent.factor[day] ** 2
+        return of_day
 
     def _linear_means(self) -> FloatArray:
         return np.asarray(sum(weight * day.means() for weight, day in self._likely()))

@@ -133,7 +133,7 @@ class Study(LocalVerbs, StudyVerbs, SyncedState, HasPanel):
         constraints, words
             As in ``Learner``. The random numbers of round t come from (seed, t).
         like
-            Names of studies of the store, or patterns such as "west/*". The new study learns from
+            Names of studies of the store, or patterns such as ``west/*``. The new study learns from
             their arms how far the costs of arms are apart, their level and their noise, as they
             are now; none of their averages is taken for that of an arm here. For policies that let
             arms learn from each other (``PooledCTS``), and for beliefs; without features.

@@ -87,6 +87,8 @@ def test_a_request_for_many_is_checked_and_repeated(url: str) -> None:
     assert [one["result"]["id"] for one in first["items"][:2]] == [1, 2]
     assert [one["problem"]["argument"] for one in first["items"][2:]] == ["study", "wrong"]
     wrong: Any
+    bad = httpx.post(**send, json={"items": items}, headers={"Idempotency-Key": "a b"})
+    assert bad.status_code == 400
     for wrong in ({"items": []}, {"items": 3}, {}, {"items": [{}] * 1001}):
         assert httpx.post(**send, json=wrong).status_code == 400
     [other] = httpx.post(

@@ -104,6 +104,7 @@ def of_many(path: str, one: Operation, about: str) -> Operation:
         return json.loads(bytes(response.body)) if response.body else None
 
     async def handle(context: RequestContext, body: Items) -> Response:
+        _ = context.repeatable  # a malformed Idempotency-Key is one of the whole request
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def in_turn(place: int, item: dict[str, Any]) -> dict[str, Any]:

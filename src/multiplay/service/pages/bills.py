@@ -29,7 +29,7 @@ from multiplay.service.pages.forms import (
 )
 from multiplay.service.pages.plan_forms import a_day, by_spelling, spelling
 from multiplay.service.pages.render import local
-from multiplay.service.pages.uploads import columns_of_form, fields_of
+from multiplay.service.pages.uploads import LIMITS, columns_of_form, fields_of
 from multiplay.studies import Study
 
 MOST_ROWS, MOST_CELLS = 20_000, 200_000
@@ -315,6 +315,9 @@ def _columns(
 ) -> Columns | None:
     """Return the columns of rows with a header: those that are wanted, if the table has them."""
     names, width = rows[0].cells, len(rows[0].cells)
+    if width > LIMITS.columns:
+        expected, hint = f"at most {LIMITS.columns} columns", "Remove columns that are not needed."
+        raise InvalidInput("rows", expected, f"{width:,}", hint)
     if wanted.loss and {*wanted.used} <= {*names}:
         return wanted
     import pandas as pd

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -24,6 +26,7 @@ from multiplay.storage.base import LONGEST_NAME
 # Fields of the columns of a table
 FIELDS = tuple(f"column-{role}" for role in ("arm", "second", "round", "loss", "id", "units"))
 COOKIE, LONGEST_COOKIE, YEAR = "multiplay_columns", 2_000, 365 * 86_400  # characters, seconds
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 PASTED = "pasted.csv"  # the name of a table without a file
 # Reading a file then takes less than 64 MB; its text is sent again in a form
 LIMITS = TableLimits(
@@ -57,10 +60,10 @@ class Upload(NamedTuple):
     def read(self, texts: Iterable[str] = ()) -> TableFile:
         """Return the table; ``texts`` names columns of text."""
         source = "" if self.name == PASTED else self.name
-        lines, first = self.text.splitlines(keepends=True)[self.above :], self.above + 2
-        if names := _letters(lines, self.format or CsvFormat()):
-            lines, first = [names, *lines], first - 1
-        found = read_text("".join(lines), texts, self.format, "file", LIMITS)
+        table, first = _below(self.text, self.above), self.above + 2
+        if names := _letters(_lines(table, 1), self.format or CsvFormat()):
+            table, first = names + table, first - 1
+        found = read_text(table, texts, self.format, "file", LIMITS)
         return found._replace(source=source, first=first)
 
 
@@ -82,8 +85,7 @@ def uploaded(form: Form) -> Upload:
     given = form.get("source") if file.name == PASTED else file.name
     name = legible(given)[:LONGEST_NAME] or PASTED
     above = _lines_above(text)
-    table = "".join(text.splitlines(keepends=True)[above:])
-    form_of_file = None if encoding is None else format_of(table, encoding)
+    form_of_file = None if encoding is None else format_of(_below(text, above), encoding)
     found = Upload(name, text, form_of_file, above=above)
     frame = found.read().frame
     if not len(frame):
@@ -102,12 +104,22 @@ def _lines_above(text: str) -> int:
     >>> _lines_above("Freight, May" + chr(10) * 2 + "day;from;to;cost" + chr(10) + "1;A;B;9")
     2
     """
-    lines, best = text.splitlines()[:SAMPLE], list[int]()
+    lines, best = _lines(text, SAMPLE), list[int]()
     for separator in SEPARATORS:
         filled = [sum(bool(cell.strip()) for cell in line.split(separator)) for line in lines]
         if sum(k > 1 for k in filled) > sum(k > 1 for k in best):
             best = filled
     return next((k for k, one in enumerate(best) if one > 1 and 2 * one >= max(best)), 0)
+
+
+def _lines(text: str, most: int) -> list[str]:
+    """Return the first lines of a text, which may be large."""
+    return [found[0] for found in islice(LINE.finditer(text), most) if found[0]]
+
+
+def _below(text: str, above: int) -> str:
+    """Return a text without some lines at its beginning."""
+    return text[sum(map(len, _lines(text, above))) :]
 
 
 def _letters(lines: Sequence[str], found: CsvFormat) -> str:

@@ -75,7 +75,12 @@ def test_what_fails_for_one_study_does_not_stop_the_others(url: str) -> None:
 def test_a_request_for_many_is_checked_and_repeated(url: str) -> None:
     """The items of a repeated request are those of the first one; a malformed item is a problem."""
     send: dict[str, Any] = {"url": f"{url}/v1/plays", "timeout": TIME_LIMIT, "trust_env": False}
-    items = [{"study": NAMES[0]}, {"study": NAMES[0]}, {}, {"study": NAMES[1], "wrong": 1}]
+    items = [
+        {"study": NAMES[0]},
+        {"study": NAMES[0]},
+        {"study": ""},
+        {"study": NAMES[1], "wrong": 1},
+    ]
     twice = [
         httpx.post(**send, json={"items": items}, headers={"Idempotency-Key": "k"}) for _ in "12"
     ]
@@ -85,11 +90,17 @@ def test_a_request_for_many_is_checked_and_repeated(url: str) -> None:
     assert first == second
     assert first["failed"] == 2
     assert [one["result"]["id"] for one in first["items"][:2]] == [1, 2]
-    assert [one["problem"]["argument"] for one in first["items"][2:]] == ["study", "wrong"]
+    assert [one["problem"]["argument"] for one in first["items"][2:]] == ["name", "wrong"]
     wrong: Any
     bad = httpx.post(**send, json={"items": items}, headers={"Idempotency-Key": "a b"})
     assert bad.status_code == 400
-    for wrong in ({"items": []}, {"items": 3}, {}, {"items": [{}] * 1001}):
+    for wrong in (
+        {"items": []},
+        {"items": 3},
+        {},
+        {"items": [{}]},
+        {"items": [{"study": "a"}] * 1001},
+    ):
         assert httpx.post(**send, json=wrong).status_code == 400
     [other] = httpx.post(
         **send, json={"items": items[:1] + items[3:]}, headers={"Idempotency-Key": "k"}

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -21,17 +21,14 @@ from multiplay.studies.entry_codec import Request as Repeatable
 MOST_ITEMS = 1_000
 AT_ONCE = 32  # items that wait for their studies at the same time
 
-Item = Annotated[
-    dict[str, Any],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {"study": {"type": "string"}, "play": {"type": ["string", "integer"]}},
-            "required": ["study"],
-            "additionalProperties": True,
-        }
-    ),
-]
+
+class Item(models.Body):
+    """The body of a request for one study, with the name of the study, and of its play if any."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    study: str
+    play: str | int | None = None
 
 
 class Items(models.Body):
@@ -78,23 +75,23 @@ def of_many(path: str, one: Operation, about: str) -> Operation:
     assert one.body is not None
     body_type, has_play = TypeAdapter[Any](one.body), "{play}" in one.path
 
-    async def answer(context: RequestContext, place: int, item: dict[str, Any]) -> dict[str, Any]:
-        content = dict(item)
-        study = content.pop("study", None)
+    async def answer(context: RequestContext, place: int, item: Item) -> dict[str, Any]:
         try:
-            return {"study": study, "result": await result(context, place, study, content)}
+            return {"study": item.study, "result": await result(context, place, item)}
         except Exception as error:
-            return {"study": study, "problem": _problem(error, context.request)}
+            return {"study": item.study, "problem": _problem(error, context.request)}
 
-    async def result(
-        context: RequestContext, place: int, study: Any, content: dict[str, Any]
-    ) -> Any:
-        given: dict[str, Any] = {}
-        name = check_path_name(_text("study", study))
+    async def result(context: RequestContext, place: int, item: Item) -> Any:
+        given, content = dict[str, Any](), item.model_extra or {}
+        name = check_path_name(item.study)
         if has_play:
-            play = content.pop("play", None)
-            given["play"] = f"{play}" if isinstance(play, int) else _text("play", play)
-            given["query"] = models.PlayQuery(by=None if isinstance(play, int) else "key")
+            if item.play is None:
+                hint = "Write the play of each item, such as '2026-11-18'."
+                raise InvalidInput("play", "an id or a key", "nothing", hint)
+            given["play"] = f"{item.play}"
+            given["query"] = models.PlayQuery(by="key" if isinstance(item.play, str) else None)
+        elif item.play is not None:
+            content = {**content, "play": item.play}  # no field of the body
         try:
             given["body"] = body_type.validate_python(content)
         except ValidationError as error:
@@ -107,7 +104,7 @@ def of_many(path: str, one: Operation, about: str) -> Operation:
         _ = context.repeatable  # a malformed Idempotency-Key is one of the whole request
         gate = asyncio.Semaphore(AT_ONCE)
 
-        async def in_turn(place: int, item: dict[str, Any]) -> dict[str, Any]:
+        async def in_turn(place: int, item: Item) -> dict[str, Any]:
             async with gate:
                 return await answer(context, place, item)
 
@@ -117,14 +114,6 @@ def of_many(path: str, one: Operation, about: str) -> Operation:
 
     handle.__name__, handle.__doc__ = f"{one.name}_many", about
     return Operation("POST", path, handle, one.tag, ManyAnswers, idempotency_key=True)
-
-
-def _text(name: str, given: Any) -> str:
-    if isinstance(given, str):
-        return given
-    example = {"study": "west/lyon", "play": "2026-11-18"}[name]
-    got = "nothing" if given is None else repr(given)[:60]
-    raise InvalidInput(name, "a text", got, f"Write the {name} of each item, such as {example!r}.")
 
 
 def _problem(error: Exception, request: Request) -> Any:

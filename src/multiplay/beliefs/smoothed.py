@@ -476,9 +476,9 @@ class Smoothed:
 
     def variances(self, day: int) -> FloatArray:
         """Return the variance of a bill of each arm on a day."""
-        if self.tangent is None:
-            return self.variance
-        of_day: FloatArray = self.variance * self.tangent.factor[day] ** 2
+        of_day: FloatArray = self.variance
+        if self.tangent is not None:
+            of_day = of_day * self.tangent.factor[day] ** 2
         return of_day
 
     def _linear_means(self) -> FloatArray:

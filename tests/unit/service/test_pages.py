@@ -425,7 +425,7 @@ def test_of_a_long_period_the_last_plans_are_read() -> None:
             for _, played in play_history.played_plans(journal)
             for name, _, *told in played.outcomes()
             for play in [played.row]
-            if name == arm and told[0]
+            if name == arm and told[0] and told[1] is not None
         ]
         shown = cost_views.arm_days(journal, arm, period).days
         assert [(one.when, one.cost) for one in shown] == days[-200:]
